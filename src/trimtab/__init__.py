@@ -1,0 +1,78 @@
+"""Trimtab: a level-triggered operator runtime for Python that stays small.
+
+Names are imported when they are first used, so that ``import trimtab`` costs little.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trimtab.api import Column as Column
+    from trimtab.api import Condition as Condition
+    from trimtab.api import Conditions as Conditions
+    from trimtab.api import Duration as Duration
+    from trimtab.api import LabelSelector as LabelSelector
+    from trimtab.api import Metadata as Metadata
+    from trimtab.api import MicroTime as MicroTime
+    from trimtab.api import Object as Object
+    from trimtab.api import OwnerReference as OwnerReference
+    from trimtab.api import Quantity as Quantity
+    from trimtab.api import Resource as Resource
+    from trimtab.api import Rule as Rule
+    from trimtab.api import Scale as Scale
+    from trimtab.api import Schema as Schema
+    from trimtab.api import Spec as Spec
+    from trimtab.api import Status as Status
+    from trimtab.api import crd as crd
+    from trimtab.api import field as field
+    from trimtab.api import owner_of as owner_of
+    from trimtab.api import status_of as status_of
+    from trimtab.client import Client as Client
+    from trimtab.client import Config as Config
+    from trimtab.client import Options as Options
+    from trimtab.client import budget as budget
+    from trimtab.client import load as load
+
+_FROM = {
+    "trimtab.api": (
+        "Column",
+        "Condition",
+        "Conditions",
+        "Duration",
+        "LabelSelector",
+        "Metadata",
+        "MicroTime",
+        "Object",
+        "OwnerReference",
+        "Quantity",
+        "Resource",
+        "Rule",
+        "Scale",
+        "Schema",
+        "Spec",
+        "Status",
+        "crd",
+        "field",
+        "owner_of",
+        "status_of",
+    ),
+    "trimtab.client": ("Client", "Config", "Options", "budget", "load"),
+}
+_HOME = {name: module for module, names in _FROM.items() for name in names}
+
+__all__ = sorted(_HOME)  # noqa: PLE0605
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'trimtab' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -1,0 +1,33 @@
+"""What objects look like: typed resources, values, CRDs. Pure data, no I/O."""
+
+from trimtab.api.codec import convert as convert
+from trimtab.api.codec import decode as decode
+from trimtab.api.codec import encode as encode
+from trimtab.api.conditions import Condition as Condition
+from trimtab.api.conditions import Conditions as Conditions
+from trimtab.api.crd import crd as crd
+from trimtab.api.names import fit as fit
+from trimtab.api.names import hashed as hashed
+from trimtab.api.objects import Object as Object
+from trimtab.api.objects import Rule as Rule
+from trimtab.api.objects import Schema as Schema
+from trimtab.api.objects import Spec as Spec
+from trimtab.api.objects import Status as Status
+from trimtab.api.objects import field as field
+from trimtab.api.objects import wire as wire
+from trimtab.api.owners import owners as owners
+from trimtab.api.owners import status_of as status_of
+from trimtab.api.quantity import Quantity as Quantity
+from trimtab.api.resource import Column as Column
+from trimtab.api.resource import Info as Info
+from trimtab.api.resource import Metadata as Metadata
+from trimtab.api.resource import OwnerReference as OwnerReference
+from trimtab.api.resource import Resource as Resource
+from trimtab.api.resource import Scale as Scale
+from trimtab.api.resource import owner_of as owner_of
+from trimtab.api.selectors import FieldSelector as FieldSelector
+from trimtab.api.selectors import LabelSelector as LabelSelector
+from trimtab.api.selectors import Selector as Selector
+from trimtab.api.times import Duration as Duration
+from trimtab.api.times import MicroTime as MicroTime
+from trimtab.api.times import rfc3339 as rfc3339
