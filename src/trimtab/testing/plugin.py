@@ -1,0 +1,140 @@
+"""The pytest plugin: a cluster for each test that asks for one.
+
+`pytest --cluster=real` gives the fixture `cluster` a control plane of its own, one for
+the whole run and only if some test asks; `--cluster=current` gives it the cluster of
+the user's kubeconfig. Without the option the tests that need a cluster are deselected
+rather than skipped: nobody asked for them, so a run without them is complete.
+
+Every such test carries the marker `cluster`, by itself. A test that starts its own
+clusters says `@pytest.mark.cluster("real")`: it needs one of those kinds.
+"""
+
+import contextlib
+import re
+import secrets
+from collections.abc import Iterator
+from typing import get_args
+
+import pytest
+
+from trimtab.testing.cluster import Cluster, started
+from trimtab.testing.errors import ClusterError
+from trimtab.testing.options import Kind, Options
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+FIXTURE = "cluster"
+MARKER = "cluster"
+
+_left_out = pytest.StashKey[list[pytest.Item]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("trimtab")
+    group.addoption(
+        "--cluster",
+        choices=KINDS,
+        default=None,
+        help="run the tests that need a cluster: on a real control plane started for "
+        "this run, on the cluster of your current kubeconfig, or (when it exists) on "
+        "one embedded in this process",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        f"{MARKER}(*kinds): needs a cluster, of one of these kinds if any are given; "
+        "set on every test that uses the fixture `cluster`",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Mark what uses the fixture; leave out what this run has no cluster for.
+
+    First of all, so that `-m cluster` sees the marks.
+    """
+    for item in items:
+        if FIXTURE in getattr(item, "fixturenames", ()):
+            item.add_marker(MARKER)
+    chosen: Kind | None = config.getoption("--cluster")
+    left_out = [item for item in items if not _runs_on(item, chosen)]
+    config.stash[_left_out] = left_out
+    if left_out:
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    left_out = config.stash.get(_left_out, [])
+    if left_out:
+        kinds = sorted({kind for item in left_out for kind in _kinds(item) or ["real"]})
+        ways = " or ".join(f"--cluster={kind}" for kind in kinds)
+        need = "test needs" if len(left_out) == 1 else "tests need"
+        terminalreporter.write_line(
+            f"{len(left_out)} {need} a cluster and did not run: use {ways}."
+        )
+
+
+@pytest.fixture(scope="session")
+def cluster_options() -> Options:
+    """What the run's real cluster is made of; override it in your conftest.py."""
+    return Options()
+
+
+@pytest.fixture(scope="session")
+def cluster(
+    request: pytest.FixtureRequest, cluster_options: Options
+) -> Iterator[Cluster]:
+    """The cluster of this run, started when the first test asks for it.
+
+    It belongs to no event loop, so tests with loops of their own may share it.
+    """
+    kind: Kind | None = request.config.getoption("--cluster")
+    if kind is None:
+        pytest.fail("this test needs a cluster: use --cluster=real.", pytrace=False)
+    with contextlib.ExitStack() as stack:
+        try:
+            ready = stack.enter_context(started(kind, options=cluster_options))
+        except ClusterError as error:
+            pytest.fail(str(error), pytrace=False)
+        yield ready
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of a fresh namespace, whose deletion is asked for after the test.
+
+    Nobody waits for the deletion. On a real cluster without controllers it never
+    ends, which harms nothing, as the name is used only once.
+    """
+    name = _namespace_name(request.node.name)
+    run = cluster.tool.run_blocking
+    run("create", "namespace", name)
+    if cluster.controllers:  # no Pod can be made until this is there
+        run("wait", "--for=create", "serviceaccount/default", f"--namespace={name}")
+    yield name
+    run("delete", "namespace", name, "--wait=false", "--ignore-not-found", within=10.0)
+
+
+def _kinds(item: pytest.Item) -> tuple[Kind, ...]:
+    """The kinds of cluster that a test can use, as its marker says; () is any."""
+    marker = item.get_closest_marker(MARKER)
+    return marker.args if marker else ()
+
+
+def _runs_on(item: pytest.Item, chosen: Kind | None) -> bool:
+    if item.get_closest_marker(MARKER) is None:
+        return True
+    return chosen is not None and chosen in (_kinds(item) or KINDS)
+
+
+def _namespace_name(test: str) -> str:
+    """A valid namespace name, unique, that tells people which test made it."""
+    words = re.sub(r"[^a-z0-9]+", "-", test.lower().removeprefix("test_"))
+    return f"{words[:50].strip('-') or 'test'}-{secrets.token_hex(4)}"
