@@ -118,7 +118,7 @@ class KitchenSpec(Spec):
     ports: list[Port] = field(
         default=[], list_type="map", list_keys=("port", "protocol"), max_items=50
     )
-    marks: list[Mark] = field(default=[], list_type="set")
+    marks: list[Mark] = []
     unique: list[str] = field(default=[], list_type="set")
     tags: set[str] = set()
     numbers: frozenset[float] = frozenset()
@@ -191,7 +191,7 @@ class Kitchen(
             path='.status.conditions[?(@.type=="Ready")].status',
             doc="Whether one can cook.",
         ),
-        Column(name="Name", path="spec.name", priority=1),
+        Column(name="Label", path="spec.name", priority=1),
     ],
     scale=Scale(
         spec_replicas=".spec.replicas",

@@ -139,10 +139,11 @@ def _of_member(member: Member) -> Strategy:
         return st.none() | st.fixed_dictionaries(
             {"apiVersion": st.just("v1"), "kind": st.just("Thing"), "data": _json}
         )
-    return _of_hint(member.hint, member.facts.schema)
+    return values(member.hint, member.facts.schema)
 
 
-def _of_hint(hint: Any, *more: Schema) -> Strategy:
+def values(hint: Any, *more: Schema) -> Strategy:
+    """Values of an annotated type, within its notes and ``more``."""
     peeled = peel(hint, refuse=TypeError)
     made = _of_bare(peeled.bare, merged((*peeled.notes, *more)))
     return st.none() | made if peeled.optional else made
@@ -214,7 +215,7 @@ def _list(bare: Any, note: Schema) -> Strategy:
         def unique(item: Any) -> Any:
             return tuple(getattr(item, key) for key in note.list_keys)
 
-    items = _of_hint(typing.get_args(bare)[0])
+    items = values(typing.get_args(bare)[0])
     made = st.lists(items, max_size=FEW, unique_by=unique)
     # An empty Sequence is (), as it is where nobody wrote one.
     return made if typing.get_origin(bare) is list else made.map(lambda all: all or ())
@@ -225,13 +226,13 @@ def _canonical(item: Any) -> str:
 
 
 def _set(bare: Any, note: Schema) -> Strategy:
-    items = _of_hint(typing.get_args(bare)[0])
+    items = values(typing.get_args(bare)[0])
     kind = typing.get_origin(bare)
     return st.lists(items, max_size=FEW, unique_by=_canonical).map(kind)
 
 
 def _map(bare: Any, note: Schema) -> Strategy:
-    return st.dictionaries(_keys, _of_hint(typing.get_args(bare)[1]), max_size=FEW)
+    return st.dictionaries(_keys, values(typing.get_args(bare)[1]), max_size=FEW)
 
 
 _MAKERS: tuple[tuple[tuple[Any, ...], Callable[[Any, Schema], Strategy]], ...] = (

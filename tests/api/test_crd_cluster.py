@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from tests.api.classes import random_kind
 from tests.api.kitchen import (
     Door,
     Kitchen,
@@ -26,6 +27,7 @@ from trimtab.api.conditions import Conditions
 from trimtab.api.crd import crd
 from trimtab.api.objects import Spec, Status, wire
 from trimtab.api.resource import Metadata, Resource
+from trimtab.client import Client, load
 from trimtab.testing import Cluster, KubectlFailed, eventually
 
 JSON = dict[str, Any]
@@ -126,6 +128,15 @@ async def apply(
     return documents(await cluster.kubectl(*arguments, stdin=text))
 
 
+async def replace_status(
+    cluster: Cluster, namespace: str, *written: JSON
+) -> list[JSON]:
+    """Write the status of objects that were read before."""
+    text = "\n".join(json.dumps(each) for each in written)
+    here = (f"--namespace={namespace}", "--subresource=status", "--output=json")
+    return documents(await cluster.kubectl("replace", *here, *STRICT, stdin=text))
+
+
 def kitchen(name: str = "mine", **wishes: Any) -> JSON:
     made = Kitchen(metadata=Metadata(name=name), spec=kitchen_spec(**wishes))
     return {key: value for key, value in wire(made).items() if key != "status"}
@@ -146,6 +157,9 @@ def lost(sent: Any, found: Any, path: str = "") -> Iterator[str]:
     elif isinstance(sent, list) and isinstance(found, list) and len(sent) == len(found):
         for number, (mine, theirs) in enumerate(zip(sent, found, strict=True)):
             yield from lost(mine, theirs, f"{path}[{number}]")
+    elif isinstance(sent, float) and isinstance(found, int):
+        # The same double, printed with zeros for the digits that do not matter.
+        yield from () if sent == float(found) else (path,)
     elif sent != found:
         yield path
 
@@ -169,6 +183,17 @@ async def test_the_server_keeps_the_generated_schema_as_it_is(
     assert list(lost(crd(Kitchen)["spec"], found["spec"])) == []
 
 
+async def test_every_class_that_can_be_defined_is_a_crd_that_the_server_takes(
+    cluster: Cluster,
+) -> None:
+    for seeded in (secrets.randbits(32) for _ in range(3)):
+        made = json.dumps(crd(random_kind(seeded=seeded, size=60)))
+        try:
+            await cluster.kubectl("create", "--dry-run=server", *STRICT, stdin=made)
+        except KubectlFailed as refused:
+            raise AssertionError(f"{seeded}: {refused.stderr}") from None
+
+
 @pytest.mark.parametrize("round", range(3))
 async def test_random_objects_come_back_with_nothing_lost(
     kitchens: Cluster, namespace: str, round: int
@@ -182,13 +207,11 @@ async def test_random_objects_come_back_with_nothing_lost(
         {**Kitchen.__head__, "metadata": {"name": name}, "spec": wire(spec)}
         for name, (spec, _) in zip(names, drawn, strict=True)
     ]
-    statuses = [
-        status(name, wire(said)) for name, (_, said) in zip(names, drawn, strict=True)
-    ]
-    await create(kitchens, namespace, *specs)
-    found = await apply(
-        kitchens, namespace, *statuses, manager="test", more="--subresource=status"
-    )
+    found = await create(kitchens, namespace, *specs)
+    for each, (_, said) in zip(found, drawn, strict=True):
+        each["status"] = wire(said)
+    # Not by apply: kubectl writes some control characters as no YAML parser takes them.
+    found = await replace_status(kitchens, namespace, *found)
     for (spec, said), sent, back in zip(drawn, specs, found, strict=True):
         assert list(lost(sent["spec"], back["spec"])) == [], seeded
         assert list(lost(wire(said), back["status"])) == [], seeded
@@ -258,7 +281,6 @@ async def test_an_object_without_a_spec_gets_the_defaults_of_one(
         ({"words": ["x"] * 21}, "must have at most 20 items"),
         ({"labels": {str(i): "" for i in range(21)}}, "must have at most 20"),
         ({"unique": ["a", "a"]}, "Duplicate value"),
-        ({"marks": [{"x": 1, "y": 0}, {"x": 1}]}, "Duplicate value"),
         ({"ports": [{"port": 1}, {"port": 1}]}, "Duplicate value"),
         ({"span": {"low": 2, "high": 1}}, "low is high"),
         ({"unknown": 1}, 'unknown field "spec.unknown"'),
@@ -266,12 +288,12 @@ async def test_an_object_without_a_spec_gets_the_defaults_of_one(
     ],
 )
 async def test_bounds_choices_and_rules_are_enforced_in_our_words(
-    kitchens: Cluster, namespace: str, wish: JSON, said: str
+    kitchens: Cluster, wish: JSON, said: str
 ) -> None:
     sent = kitchen()
     sent["spec"] |= wish
     with pytest.raises(KubectlFailed) as refused:
-        await create(kitchens, namespace, sent)
+        await create(kitchens, "default", sent)
     assert said in refused.value.stderr
 
 
@@ -334,6 +356,22 @@ async def test_owners_write_their_parts_of_a_status_side_by_side(
     )
 
 
+async def test_a_text_is_applied_whatever_characters_it_has(
+    kitchens: Cluster, namespace: str
+) -> None:
+    odd = "".join(map(chr, (1, *range(0x7E, 0xA1), 0x2028, 0xFEFF, 0xFFFE, 0x1F642)))
+    await create(kitchens, namespace, kitchen())
+    async with Client(load(kubeconfig=kitchens.kubeconfig)) as client:
+        found = await client.apply_status(
+            Kitchen,
+            "mine",
+            Kitchen.status_of("judge")(cleared=odd),
+            manager="judge",
+            namespace=namespace,
+        )
+    assert found.status.cleared == odd
+
+
 async def test_the_scale_subresource_scales(kitchens: Cluster, namespace: str) -> None:
     await create(kitchens, namespace, kitchen())
     here = f"--namespace={namespace}"
@@ -386,11 +424,8 @@ async def test_columns_are_shown_with_the_age_at_the_end(
     assert list(shown) == ["NAME", "SIZE", "READY", "AGE"]
     assert (shown["SIZE"], shown["READY"]) == ("42", "True")
     # A column of lower priority has its place; it shows only when asked for.
-    assert (
-        list(await row("--output=wide"))
-        == [*("NAME", "SIZE", "READY", "NAME", "AGE")][:0]
-        or "NAME" in shown
-    )
+    wide = await row("--output=wide")
+    assert list(wide) == ["NAME", "SIZE", "READY", "LABEL", "AGE"]
 
 
 async def test_two_versions_are_served_and_one_is_stored(

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 
 import msgspec
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from msgspec import UNSET, UnsetType
 
 from tests.api import kitchen
@@ -226,6 +228,18 @@ class Plain:
 def test_the_hooks_refuse_a_class_that_json_cannot_make() -> None:
     with pytest.raises(NotImplementedError, match="Plain cannot be read from JSON"):
         decode(Plain, b"1")
+
+
+@given(st.characters(codec="utf-8"))
+def test_what_is_written_is_json_and_yaml_that_say_the_same(character: str) -> None:
+    data = encode({"a": f"x{character}y"})
+    assert json.loads(data) == {"a": f"x{character}y"}
+    assert yaml.safe_load(data) == {"a": f"x{character}y"}
+
+
+@pytest.mark.parametrize("number", [0x7F, 0x80, 0x85, 0x9F, 0xFFFE, 0xFFFF])
+def test_what_yaml_cannot_hold_raw_is_escaped(number: int) -> None:
+    assert encode([chr(number)]) == b'["\\u%04x"]' % number
 
 
 def test_any_value_survives_inside_untyped_fields() -> None:

@@ -180,6 +180,11 @@ def test_a_default_under_a_rule_is_written_in_full() -> None:
     assert schema_of(Ruled, Ruled())["default"] == {"a": 1}
 
 
+def test_a_default_that_must_not_be_empty_is_written_in_full() -> None:
+    held = field(default_factory=Door, min_properties=1)
+    assert schema_of(Door, held)["default"] == {"color": "white", "panes": 2}
+
+
 def _defaults(schema: Any) -> Iterator[Any]:
     if isinstance(schema, dict):
         yield from (schema[key] for key in schema if key == "default")
@@ -274,7 +279,7 @@ def test_lists_say_how_they_merge() -> None:
     spec = structural(KitchenSpec)["properties"]
     assert spec["ports"]["x-kubernetes-list-type"] == "map"
     assert spec["ports"]["x-kubernetes-list-map-keys"] == ["port", "protocol"]
-    assert spec["marks"]["x-kubernetes-list-type"] == "set"
+    assert spec["unique"]["x-kubernetes-list-type"] == "set"
     assert spec["doors"]["x-kubernetes-list-type"] == "atomic"
 
 
@@ -351,6 +356,12 @@ class Keyed(Object):
     parts: list[str] = []
 
 
+class Changing(Object):
+    size: int = field(
+        default=0, rules=[Rule(rule="self >= oldSelf", message="it grows")]
+    )
+
+
 Meta = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -419,11 +430,17 @@ Meta = Annotated[int, msgspec.Meta(ge=1)]
         (Door, field(embedded_resource=True), "embedded_resource needs"),
         (dict[str, str], field(embedded_resource=True), "embedded_resource needs"),
         (Any, field(rules=[Rule(rule="true")]), "a rule needs a typed value"),
+        (list[Any], field(rules=[Rule(rule="true")]), "a rule needs a typed value"),
+        (Heat, field(format="date"), "a format goes with str, int or float"),
+        (Duration, field(format="duration"), "a format goes with str, int or float"),
         # bounds that cannot hold
         (int, field(minimum=3, maximum=2), "minimum 3 is above maximum 2"),
         (str, field(min_length=3, max_length=2), "minLength 3 is above"),
         (str, field(max_length=-1), "maxLength must be a whole number from 0 on"),
         (float, field(minimum=float("nan")), "minimum must be finite"),
+        (int, field(maximum=1.5), "maximum 1.5 is no int64"),
+        (int, field(multiple_of=0.5), "multipleOf 0.5 is no int64"),
+        (int, field(minimum=-(2**40), format="int32"), "minimum .* is no int32"),
         (int, field(exclusive_minimum=True), "exclusiveMinimum says"),
         (int, field(multiple_of=0), "multipleOf must be above 0"),
         (str, field(format="phone"), "no server checks the format 'phone'"),
@@ -440,6 +457,15 @@ Meta = Annotated[int, msgspec.Meta(ge=1)]
         (str, field(rules=[Rule(rule="a", message="b\nc")]), "must be one line"),
         (str, field(rules=[Rule(rule="a", reason="Bad")]), "'Bad' is no reason"),
         (Door, field(rules=[Rule(rule="a", field_path=".no")]), "leads nowhere"),
+        (
+            str,
+            field(rules=[Rule(rule="true", optional_old_self=True)]),
+            "does not use oldSelf",
+        ),
+        (list[Changing], NODEFAULT, "it is in an atomic list"),
+        (list[list[Changing]], NODEFAULT, "it is in an atomic list"),
+        (dict[str, list[Changing]], NODEFAULT, "it is in an atomic list"),
+        (Changing, field(map_type="atomic"), "it is in an atomic map"),
         (Door, field(rules=[Rule(rule="a", field_path="")]), "leads nowhere"),
         # lists that merge
         (list[Keyed], field(list_type="map"), "need each other"),
@@ -465,6 +491,7 @@ Meta = Annotated[int, msgspec.Meta(ge=1)]
             "of type map cannot hold None",
         ),
         (list[Keyed], field(list_type="set"), "items of a set must be scalars"),
+        (list[list[str]], field(list_type="set"), "items of a set must be scalars"),
         (list[set[str]], field(list_type="set"), "items of a set must be scalars"),
         # None and defaults
         (str, field(nullable=True), "nullable needs a type that admits None"),

@@ -112,7 +112,7 @@ def add_bounds(schema: dict[str, Any], note: Schema, *, refuse: Refuse) -> None:
     if note.preserve_unknown and "additionalProperties" in schema:
         raise refuse("preserve_unknown needs dict[str, Any] or a class")
     if note.rules:
-        if kind == "any":
+        if not _is_typed(schema):
             raise refuse("a rule needs a typed value; put it on the class instead")
         # A class may have rules of its own already.
         rules = schema.setdefault("x-kubernetes-validations", [])
@@ -161,6 +161,17 @@ def _check_ranges(schema: dict[str, Any], refuse: Refuse) -> None:
             )
     if schema.get("multipleOf", 1) <= 0:
         raise refuse(f"multipleOf must be above 0, not {schema['multipleOf']}")
+    if schema.get("type") == "integer":
+        _check_integers(schema, refuse)
+
+
+def _check_integers(schema: dict[str, Any], refuse: Refuse) -> None:
+    """A server refuses every value of an integer whose bounds are not integers."""
+    reach = _INTEGERS.get(schema["format"], math.inf)
+    for key in ("minimum", "maximum", "multipleOf"):
+        bound = schema.get(key, 0)
+        if not isinstance(bound, int) or not -reach <= bound < reach:
+            raise refuse(f"{key} {bound} is no {schema['format']}, as its field is")
 
 
 def _check_texts(schema: dict[str, Any], kind: str, refuse: Refuse) -> None:
@@ -209,19 +220,13 @@ def _check_list(schema: dict[str, Any], refuse: Refuse) -> None:
         raise refuse("list_type='map' and list_keys need each other")
     if list_type != "atomic" and items.get("nullable"):
         raise refuse(f"a list of type {list_type} cannot hold None")
-    if list_type == "set" and not _is_atomic(items):
-        raise refuse("the items of a set must be scalars, or of map_type='atomic'")
+    if list_type == "set" and json_type(items) not in SCALARS:
+        # A CRD may say so of atomic objects, but then no apply of them succeeds.
+        raise refuse("the items of a set must be scalars; use list_type='map'")
     if len(set(keys)) < len(keys):
         raise refuse("list_keys names a key twice")
     for key in keys:
         _check_key(key, items, refuse)
-
-
-def _is_atomic(items: Mapping[str, Any]) -> bool:
-    kind = json_type(items)
-    if kind == "array":
-        return bool(items["x-kubernetes-list-type"] == "atomic")
-    return kind in SCALARS or items.get("x-kubernetes-map-type") == "atomic"
 
 
 def _check_key(key: str, items: Mapping[str, Any], refuse: Refuse) -> None:
@@ -261,6 +266,8 @@ def _rule(rule: Rule, schema: dict[str, Any], refuse: Refuse) -> dict[str, Any]:
         raise refuse(f"the rule {rule.rule!r} spans lines, so it needs a message")
     if rule.reason is not None and rule.reason not in _REASONS:
         raise refuse(f"{rule.reason!r} is no reason; use one of {', '.join(_REASONS)}")
+    if rule.optional_old_self is not None and "oldSelf" not in rule.rule:
+        raise refuse(f"the rule {rule.rule!r} does not use oldSelf, optional or not")
     if rule.field_path is not None and not _leads(rule.field_path, schema):
         raise refuse(f"the fieldPath {rule.field_path!r} of a rule leads nowhere")
     out = {
@@ -272,6 +279,31 @@ def _rule(rule: Rule, schema: dict[str, Any], refuse: Refuse) -> dict[str, Any]:
         "optionalOldSelf": rule.optional_old_self,
     }
     return {key: value for key, value in out.items() if value is not None}
+
+
+def stuck(schema: Mapping[str, Any], *, within: str = "") -> str | None:
+    """A rule that compares with what was, where a server cannot tell what was that.
+
+    Items are told apart only in a list of type map, fields only in a map that is not
+    atomic.
+    """
+    if within:
+        for rule in schema.get("x-kubernetes-validations", ()):
+            if re.search(r"\boldSelf\b", rule["rule"]):
+                return f"the rule {rule['rule']!r} uses oldSelf, but it is in {within}"
+    if schema.get("x-kubernetes-list-type", "map") != "map":
+        within = within or "an atomic list"
+    if schema.get("x-kubernetes-map-type") == "atomic":
+        within = within or "an atomic map"
+    inner = (schema.get("items"), schema.get("additionalProperties"))
+    held = [each for each in (*schema.get("properties", {}).values(), *inner) if each]
+    return next((bad for each in held if (bad := stuck(each, within=within))), None)
+
+
+def _is_typed(schema: Mapping[str, Any]) -> bool:
+    """Whether rules can speak of it: they know no items or values of any type."""
+    held = schema.get("items") or schema.get("additionalProperties")
+    return json_type(schema) != "any" and (held is None or _is_typed(held))
 
 
 def _leads(path: str, schema: dict[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from trimtab.api.names import (
     check_label_1035,
     check_subdomain,
 )
-from trimtab.api.paths import ITEMS, find, steps
+from trimtab.api.paths import find, steps
 from trimtab.api.resource import Column, Definition, Info, Resource, Scale
 from trimtab.api.schema import structural
 
@@ -293,10 +293,13 @@ def _check_selectable(
 def _plain_field(
     kind: type[Resource], what: str, path: str, schema: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """The schema at a path of names only: what a server allows in these places."""
+    """The schema at a path of fields only: what a server allows in these places."""
     found = _found(kind, what, path, schema)
-    if "[" in path or ITEMS in steps(_dotted(path)):
-        raise _wrong(kind, what, f"takes a path of plain names, unlike {path!r}")
+    here: Mapping[str, Any] = schema
+    for step in steps(_dotted(path)):
+        here = here.get("properties", {}).get(step, {})
+    if "[" in path or here is not found:
+        raise _wrong(kind, what, f"takes a path of plain fields, unlike {path!r}")
     return found
 
 

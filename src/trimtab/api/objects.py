@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import enum
 import math
+import sys
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -128,6 +129,19 @@ def _wire_name(attribute: str) -> str:
     return attribute.rstrip("_")
 
 
+def annotations_of(namespace: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a class body annotates; from Python 3.14 on it is a function until asked."""
+    found: Mapping[str, Any] | None = namespace.get("__annotations__")
+    if found is None and sys.version_info >= (3, 14):
+        import annotationlib
+
+        annotate = annotationlib.get_annotate_from_class_namespace(namespace)
+        if annotate is not None:
+            form = annotationlib.Format.FORWARDREF
+            found = annotationlib.call_annotate_function(annotate, form)
+    return found or {}
+
+
 class ObjectMeta(StructMeta):
     """Takes ``field(...)`` declarations and class-level schema facts off the body."""
 
@@ -146,7 +160,7 @@ class ObjectMeta(StructMeta):
         facts: dict[str, Facts] = {}
         for base in reversed(bases):
             facts.update(getattr(base, "__facts__", {}))
-        for attribute in namespace.get("__annotations__", ()):
+        for attribute in annotations_of(namespace):
             facts.pop(attribute, None)
             value = namespace.get(attribute)
             if owner is not None:
@@ -213,7 +227,10 @@ class Spec(Object):
 
 
 class Status(Object):
-    """What is so. Each field has one owner, and only that owner writes it."""
+    """What is so. Each field has one owner, and only that owner writes it.
+
+    ``field(owner=...)`` names it, or ``owner=`` on the class for all of its fields.
+    """
 
     __checked__: ClassVar[bool] = True
 

@@ -20,7 +20,7 @@ from msgspec import NODEFAULT
 
 from trimtab.api.names import check_group, check_kind
 from trimtab.api.names import plural as plural_of
-from trimtab.api.objects import Object, ObjectMeta, field
+from trimtab.api.objects import Object, ObjectMeta, annotations_of, field
 
 
 class OwnerReference(Object):
@@ -104,7 +104,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
 
 def _annotation(namespace: dict[str, Any], attribute: str) -> Any:
     """The type that a class body gives an attribute, if it can be known already."""
-    annotation = namespace.get("__annotations__", {}).get(attribute)
+    annotation = annotations_of(namespace).get(attribute)
     if not isinstance(annotation, str):
         return annotation
     module = sys.modules.get(namespace.get("__module__", ""))

@@ -34,7 +34,7 @@ from trimtab.api.annotations import (
     peel,
     shown,
 )
-from trimtab.api.bounds import SCALARS, add_bounds, json_type, merged, violation
+from trimtab.api.bounds import SCALARS, add_bounds, json_type, merged, stuck, violation
 from trimtab.api.objects import Facts, Object, Schema, Status, builtins_of
 from trimtab.api.resource import Resource
 
@@ -184,6 +184,9 @@ def _of_member(kind: type[Object], member: Member, place: _Place) -> dict[str, A
     note = merged((*peeled.notes, member.facts.schema))
     schema = _noted(_of_bare(peeled.bare, place), note, peeled, place)
     _check_none(member, peeled, note, place)
+    problem = stuck(schema)
+    if problem:
+        raise place.refuse(problem)
     default = _default(member, schema, place)
     # A default in a status would be a field that the server writes, that no owner has
     # claimed and that every owner's apply would then find there.
@@ -233,9 +236,9 @@ def _default(member: Member, schema: dict[str, Any], place: _Place) -> Any:
         held = schema.get("properties", {}).values()
         if not any("default" in each for each in held):
             return None
-        # Empty, so that the defaults of its own fields apply. But a server runs rules
-        # on a default as it stands, before those are filled in.
-        if "x-kubernetes-validations" not in schema:
+        # Empty, so that the defaults of its own fields apply. But a server checks a
+        # default as it stands, before those are filled in.
+        if "x-kubernetes-validations" not in schema and not violation(schema, {}):
             return {}
     plain = builtins_of(value)
     if plain in ("", [], {}):
@@ -277,6 +280,8 @@ def _noted(
 ) -> dict[str, Any]:
     """A type's schema with what its annotations add."""
     add_bounds(schema, note, refuse=place.refuse)
+    if note.format is not None and peeled.bare not in (str, int, float):
+        raise place.refuse(f"a format goes with str, int or float, not {note.format!r}")
     if note.nullable:
         if not peeled.optional and peeled.bare is not Any:
             raise place.refuse("nullable needs a type that admits None; add | None")
