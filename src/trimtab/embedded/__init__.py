@@ -1,0 +1,1 @@
+"""A Kubernetes API server in this process: store, registry and HTTP, one on another."""
