@@ -1,0 +1,108 @@
+"""Lists, read page by page: an async iterator that never holds more than one page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Generic, TypeVar
+
+import msgspec
+
+from trimtab.client.calls import Calls
+from trimtab.client.errors import Malformed
+from trimtab.client.kinds import Kind, ListMeta, info_of, page_type, type_of
+from trimtab.client.paths import path, query
+from trimtab.client.transport import Request
+
+T = TypeVar("T")
+
+
+class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for: where, which, from which revision, in pages of what size."""
+
+    namespace: str | None = None
+    labels: str | None = None
+    fields: str | None = None
+    page: int = 500
+    resource_version: str | None = None
+    match: str | None = None
+
+    def request(self, kind: Kind, *, after: str = "") -> Request:
+        """The request for the page that begins ``after`` a continue token."""
+        fresh = not after  # a continue token carries the revision by itself
+        return Request(
+            method="GET",
+            path=path(info_of(kind), namespace=self.namespace),
+            query=query(
+                (
+                    ("labelSelector", self.labels),
+                    ("fieldSelector", self.fields),
+                    ("limit", self.page or None),
+                    ("continue", after),
+                    ("resourceVersion", self.resource_version if fresh else None),
+                    ("resourceVersionMatch", self.match if fresh else None),
+                )
+            ),
+        )
+
+
+class Listing(Generic[T]):
+    """The objects of a list, one by one; pages are fetched as they are needed.
+
+    Guarantees: all pages are of one revision (``resource_version``, known after the
+    first page); objects already handed out are not kept.
+    Errors: :class:`Gone` if the revision was compacted between two pages: list again.
+    """
+
+    def __init__(
+        self, calls: Calls, kind: Kind, asked: ListQuery, *, deadline: float | None
+    ) -> None:
+        self._calls = calls
+        self._kind = kind
+        self._asked = asked
+        self._deadline = deadline
+        self._items: list[T] = []
+        self._after = ""
+        self._more = True
+        self.resource_version = ""
+        """The revision of the whole list."""
+        self.remaining: int | None = None
+        """How many objects follow the last page read, if the server says so."""
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        while not self._items:
+            if not self._more:
+                raise StopAsyncIteration
+            self._items = await self.next_page()
+            self._items.reverse()  # so that pop() takes the first, and lets go of it
+        return self._items.pop()
+
+    async def pages(self) -> AsyncIterator[list[T]]:
+        """The same objects, a page at a time."""
+        while self._more:
+            yield await self.next_page()
+
+    async def next_page(self) -> list[T]:
+        """Fetch the next page; empty when there is none."""
+        if not self._more:
+            return []
+        request = self._asked.request(self._kind, after=self._after)
+        page = await self._calls.call(
+            request,
+            verb="list",
+            into=page_type(type_of(self._kind)),
+            deadline=self._deadline,
+        )
+        meta: ListMeta = page.metadata
+        if meta.continue_ and meta.continue_ == self._after:
+            raise Malformed(
+                f"{request}: the server names the page that it just sent as the next "
+                "one, so the list would never end."
+            )
+        self._after = meta.continue_
+        self._more = bool(meta.continue_)
+        self.remaining = meta.remainingItemCount
+        self.resource_version = meta.resourceVersion
+        return page.items or []

@@ -1,0 +1,176 @@
+"""The life of a watch: entering, waiting, leaving, and being closed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import weakref
+from typing import Any
+
+import pytest
+
+from tests.client.faults import (
+    Exchange,
+    FaultServer,
+    Handler,
+    hang,
+)
+from tests.client.kinds import (
+    ConfigMap,
+    Counted,
+    event,
+    item,
+)
+from tests.client.laws import ends_within, tells_well
+from trimtab.client import Client, Watch, WatchEvent
+from trimtab.client.errors import (
+    Closed,
+)
+from trimtab.testing import eventually
+
+MiB = 1 << 20
+SOON = 0.2
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+THREE = [event("ADDED", item("a")), event("MODIFIED", item("a", "2"))]
+THREE += [event("DELETED", item("a", "3"))]
+
+
+def sends(*events: Any, end: bool = True) -> Handler:
+    """Answers a watch with these events, then ends it, or is silent."""
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.events(events, end=end)
+        if not end:
+            await exchange.hang()
+
+    return handler
+
+
+async def collect(watch: Watch[Any]) -> list[Any]:
+    async with watch as events:
+        return [each async for each in events]
+
+
+async def test_a_watch_must_be_entered_and_only_once(
+    server: FaultServer, client: Client
+) -> None:
+    server.always(sends())
+    watch = client.watch(ConfigMap)
+    with pytest.raises(RuntimeError, match="async with"):
+        await anext(watch)
+    with pytest.raises(RuntimeError, match="async with"):
+        await watch.batch()
+    async with watch:
+        with pytest.raises(RuntimeError, match="once"):
+            await watch.__aenter__()
+
+
+async def test_a_cancelled_wait_for_an_event_loses_nothing(
+    server: FaultServer, client: Client
+) -> None:
+    go = asyncio.Event()
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.begin_chunks()
+        await exchange.chunk(json.dumps(THREE[0]).encode()[:20])
+        await go.wait()
+        await exchange.chunk(json.dumps(THREE[0]).encode()[20:] + b"\n")
+        await exchange.hang()
+
+    server.play(handler)
+    async with client.watch(ConfigMap) as watch:
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(watch), 0.05)
+        go.set()
+        got = await anext(watch)
+        assert isinstance(got, WatchEvent)
+        assert got.object.metadata.name == "a"
+
+
+async def test_leaving_a_watch_ends_its_connection(
+    server: FaultServer, client: Client
+) -> None:
+    server.play(sends(*THREE, end=False))
+    async with client.watch(ConfigMap) as watch:
+        await anext(watch)
+        assert client.statistics().streams_open == 1
+    assert client.statistics().streams_open == 0
+    await eventually(lambda: server.open == 0)
+    assert [each async for each in watch] == []
+
+
+async def test_a_task_cancelled_within_a_watch_ends_its_connection(
+    server: FaultServer, client: Client
+) -> None:
+    server.play(sends(*THREE, end=False))
+    task = asyncio.ensure_future(collect(client.watch(ConfigMap)))
+    await eventually(lambda: client.statistics().streams_open == 1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert client.statistics().streams_open == 0
+    await eventually(lambda: server.open == 0)
+
+
+async def test_a_task_cancelled_while_a_watch_begins_leaves_nothing(
+    server: FaultServer, client: Client
+) -> None:
+    server.always(hang)
+    task = asyncio.ensure_future(collect(client.watch(ConfigMap)))
+    await eventually(lambda: server.requests)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await eventually(lambda: server.open == 0)
+
+
+async def test_a_watch_closed_by_another_task_stops(
+    server: FaultServer, client: Client
+) -> None:
+    server.play(sends(THREE[0], end=False))
+    async with client.watch(ConfigMap) as watch:
+        await anext(watch)
+        waiting = asyncio.ensure_future(anext(watch, None))
+        await asyncio.sleep(0.02)
+        watch.close()
+        with ends_within(0):
+            assert await waiting is None
+
+
+async def test_closing_the_client_ends_a_watch_that_waits(
+    server: FaultServer, client: Client
+) -> None:
+    server.play(sends(THREE[0], end=False))
+    async with client.watch(ConfigMap) as watch:
+        await anext(watch)
+        waiting = asyncio.ensure_future(anext(watch))
+        await asyncio.sleep(0.02)
+        await client.close()
+        with ends_within(0), pytest.raises(Closed) as caught:
+            await waiting
+        tells_well(caught.value)
+
+
+async def test_closing_the_client_ends_a_watch_that_is_read_later(
+    server: FaultServer, client: Client
+) -> None:
+    server.play(sends(THREE[0], end=False))
+    async with client.watch(ConfigMap) as watch:
+        await anext(watch)
+        await client.close()
+        with pytest.raises(Closed):
+            await anext(watch)
+
+
+async def test_events_that_were_handed_out_are_not_kept(
+    server: FaultServer, client: Client
+) -> None:
+    server.play(sends(*[event("ADDED", item(str(n))) for n in range(200)], end=False))
+    seen: list[weakref.ref[Counted]] = []
+    async with client.watch(Counted) as watch:
+        for _ in range(200):
+            last = await anext(watch)
+            assert isinstance(last, WatchEvent)
+            seen.append(weakref.ref(last.object))
+        assert sum(each() is not None for each in seen) == 1
