@@ -1,7 +1,7 @@
 """The demo: one small operator, from its classes to a cluster and back.
 
 It prints the CRD that the classes below make. Where a control plane is at hand (built
-by ``make test-cluster``, or named by ``KUBEBUILDER_ASSETS``) it starts one for a moment,
+by ``make test-cluster``, or named by ``KUBEBUILDER_ASSETS``) it starts one for a while,
 installs the CRD and runs the operator on it: a Website goes in, a Deployment comes out,
 and the status says so.
 """

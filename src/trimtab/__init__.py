@@ -63,7 +63,7 @@ _FROM = {
 _HOME = {name: module for module, names in _FROM.items() for name in names}
 
 __all__ = sorted(_HOME)  # noqa: PLE0605
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"
 
 
 def __getattr__(name: str) -> Any:

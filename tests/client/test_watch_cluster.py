@@ -97,6 +97,7 @@ async def test_selectors_choose_and_what_leaves_them_is_deleted(
 async def test_a_watch_can_begin_with_what_is_there(
     client: Client, namespace: str
 ) -> None:
+    await client.delete_collection(ConfigMap)  # what the cluster itself put there
     for name in ("a", "b", "c"):
         await client.create(config_map(name))
     watch = client.watch(ConfigMap, namespace=namespace, initial_events=True)
@@ -135,7 +136,13 @@ async def test_a_bookmark_tells_how_far_a_quiet_watch_has_come(
 
 
 async def test_a_watch_ends_when_its_time_is_up(client: Client, namespace: str) -> None:
-    watch = client.watch(ConfigMap, namespace=namespace, timeout=1, bookmarks=False)
+    watch = client.watch(
+        ConfigMap,
+        namespace=namespace,
+        fields={"metadata.name": "none"},
+        timeout=1,
+        bookmarks=False,
+    )
     async with watch, asyncio.timeout(20):
         assert [each async for each in watch] == []
     assert client.statistics().requests == {("watch", "200"): 1}

@@ -28,6 +28,16 @@ def test_starts_its_own():
     pass
 """
 
+OTHERS = """
+@pytest.mark.cluster("real")
+def test_elsewhere():
+    pass
+
+@pytest.mark.cluster("real", "current")
+def test_elsewhere_again():
+    pass
+"""
+
 SHARED = """
 import asyncio, os
 import pytest
@@ -80,15 +90,30 @@ def run(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess
     )
 
 
-def test_without_the_option_cluster_tests_are_deselected_and_told(
+def test_without_the_option_cluster_tests_run_on_an_embedded_one(
     tmp_path: Path,
 ) -> None:
     done = run(tmp_path, MIXED)
     assert done.returncode == 0, done.stdout
-    assert "1 passed, 3 deselected" in done.stdout
+    assert "3 passed, 1 deselected" in done.stdout
+
+
+def test_tests_of_another_cluster_are_deselected_and_told(tmp_path: Path) -> None:
+    text = MIXED + OTHERS
+    done = run(tmp_path, text, "-k", "starts_its_own or plain or elsewhere")
+    assert done.returncode == 0, done.stdout
+    assert "1 passed, 5 deselected" in done.stdout
     assert "skipped" not in done.stdout
-    told = "3 tests need a cluster and did not run: use --cluster=current or --cluster="
+    told = "tests need another cluster and did not run: use --cluster=current or --cl"
     assert told in done.stdout
+
+
+def test_a_marker_of_the_whole_file_holds_for_users_of_the_fixture(
+    tmp_path: Path,
+) -> None:
+    text = "import pytest\npytestmark = pytest.mark.cluster('current')\n"
+    done = run(tmp_path, text + "def test_it(cluster): raise AssertionError")
+    assert "1 deselected" in done.stdout
 
 
 def test_nothing_is_told_when_nothing_was_left_out(tmp_path: Path) -> None:
@@ -112,33 +137,23 @@ def test_a_test_runs_only_on_a_kind_that_it_names(tmp_path: Path) -> None:
     done = run(tmp_path, MIXED, "--cluster=real", "-k", "starts_its_own or plain")
     assert "1 passed, 3 deselected" in done.stdout
     assert (
-        "1 test needs a cluster and did not run: use --cluster=current." in done.stdout
+        "1 test needs another cluster and did not run: use --cluster=current."
+        in done.stdout
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "sentence"),
-    [
-        ("embedded", "there is no embedded cluster yet: use --cluster=real."),
-        ("current", "no-kubeconfig does not exist: set KUBECONFIG"),
-    ],
-)
-def test_a_cluster_that_cannot_be_had_is_one_sentence(
-    kind: str, sentence: str, tmp_path: Path
-) -> None:
+def test_a_cluster_that_cannot_be_had_is_one_sentence(tmp_path: Path) -> None:
     text = "def test_one(cluster): pass\ndef test_two(cluster): pass"
-    done = run(tmp_path, text, f"--cluster={kind}")
+    done = run(tmp_path, text, "--cluster=current")
     assert done.returncode == 1
     assert "2 errors" in done.stdout
-    assert sentence in done.stdout
+    assert "no-kubeconfig does not exist: set KUBECONFIG" in done.stdout
     assert "Traceback" not in done.stdout
 
 
-def test_a_cluster_asked_for_at_run_time_needs_the_option_too(tmp_path: Path) -> None:
+def test_a_cluster_can_be_asked_for_at_run_time(tmp_path: Path) -> None:
     text = "def test_late(request): request.getfixturevalue('cluster')"
-    done = run(tmp_path, text)
-    assert done.returncode == 1
-    assert "this test needs a cluster: use --cluster=real." in done.stdout
+    assert "1 passed" in run(tmp_path, text).stdout
 
 
 def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:

@@ -124,13 +124,5 @@ async def test_controllers_need_their_program(
             pytest.fail("it cannot be ready")
 
 
-async def test_the_embedded_cluster_is_announced_and_not_pretended() -> None:
-    with pytest.raises(
-        ClusterError, match="no embedded cluster yet: use --cluster=real"
-    ):
-        async with cluster():
-            pytest.fail("there is none")
-
-
 def names(programs: Programs) -> dict[str, str]:
     return {"folder": str(programs.folder), "name": "etcd"}

@@ -139,8 +139,8 @@ def _present(context: ssl.SSLContext, material: TlsMaterial) -> None:
         )
 
     try:
-        with _readable(material.certificate or b"") as chain:
-            with _readable(material.key or b"") as key:
+        with readable(material.certificate or b"") as chain:
+            with readable(material.key or b"") as key:
                 context.load_cert_chain(chain, key, password=locked)
     except (ssl.SSLError, ValueError) as error:
         raise _refusal(material, error) from None
@@ -173,7 +173,7 @@ def _refusal(material: TlsMaterial, error: Exception) -> ConfigError:
 
 
 @contextmanager
-def _readable(data: bytes) -> Iterator[str]:
+def readable(data: bytes) -> Iterator[str]:
     """A path at which OpenSSL can read ``data``, for as long as the block lasts."""
     descriptor, path, temporary = _scratch()
     try:

@@ -21,7 +21,6 @@ UNSERVED = frozenset(
     {
         "certificates.k8s.io",
         "flowcontrol.apiserver.k8s.io",
-        "node.k8s.io",
         "resource.k8s.io",
     }
 )

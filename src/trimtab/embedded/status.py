@@ -118,6 +118,11 @@ class ApiProblem(Exception):
         }
         self._details = {key: value for key, value in details.items() if value}
 
+    def add_cause(self, *, reason: str, message: str, field: str) -> None:
+        """Say one thing more about it."""
+        cause = {"reason": reason, "message": message, "field": field}
+        self._details["causes"] = [*self._details.get("causes", ()), cause]
+
     @property
     def status(self) -> dict[str, Any]:
         """The object that is sent."""
@@ -150,9 +155,7 @@ def invalid_object(
         for problem in problems
     ]
     message = f"{kind} {quoted(name)} is invalid: {aggregate(problems)}"
-    return ApiProblem(
-        422, "Invalid", message, about=kind, name=name, causes=causes
-    )
+    return ApiProblem(422, "Invalid", message, about=kind, name=name, causes=causes)
 
 
 def not_found(about: GroupResource, name: str) -> ApiProblem:
@@ -160,9 +163,15 @@ def not_found(about: GroupResource, name: str) -> ApiProblem:
     return ApiProblem(404, "NotFound", message, about=about, name=name)
 
 
+class NoSuchPath(ApiProblem):
+    """A path that nothing is served at; the real server answers it in plain text."""
+
+    text = b"404 page not found\n"
+
+
 def no_such_path() -> ApiProblem:
     message = "the server could not find the requested resource"
-    return ApiProblem(404, "NotFound", message)
+    return NoSuchPath(404, "NotFound", message)
 
 
 def already_exists(about: GroupResource, name: str) -> ApiProblem:

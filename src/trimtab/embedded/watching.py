@@ -22,6 +22,7 @@ LOG_BYTES = 16 << 20
 CHUNK_BYTES = 256 << 10
 CATCH_UP = 200
 BOOKMARK_SECONDS = 60.0
+BOOKMARK_BEFORE_END = 2.0
 
 
 class Entry:
@@ -64,6 +65,14 @@ class Hub:
         if found is None:
             found = self._logs[resource] = Log(self.store.revision)
         return found
+
+    def forget(self) -> None:
+        """Drop the logs; who is behind finds out from the store."""
+        self._size = 0
+        self._order.clear()
+        for log in self._logs.values():
+            log.entries.clear()
+            log.floor = self.store.revision
 
     def _take(self, change: Change) -> None:
         log = self._logs.get(resource_of(change.key))
@@ -168,16 +177,23 @@ class Watcher:
         loop = asyncio.get_running_loop()
         if self._ends is None:
             self._ends = loop.time() + self._timeout
-            self._next_bookmark = loop.time() + BOOKMARK_SECONDS
+            self._next_bookmark = self._bookmark_at(loop.time())
         while not self._closed and loop.time() < self._ends:
             data = self._collect()
             if not data and self._bookmarks and loop.time() >= self._next_bookmark:
                 data = self._view.bookmark(self._position, False)
             if data:
-                self._next_bookmark = loop.time() + BOOKMARK_SECONDS
+                self._next_bookmark = self._bookmark_at(loop.time())
                 return data
             await self._wait(min(self._ends, self._next_bookmark) - loop.time())
         return b""
+
+    def _bookmark_at(self, now: float) -> float:
+        """When the next bookmark is due: every minute, and shortly before the end."""
+        assert self._ends is not None, "the watch has begun"
+        last = self._ends - BOOKMARK_BEFORE_END
+        due = now + BOOKMARK_SECONDS
+        return min(due, last) if last > now else due
 
     async def _wait(self, seconds: float) -> None:
         future = asyncio.get_running_loop().create_future()
@@ -197,8 +213,9 @@ class Watcher:
             return self._collect_changes()
         except Compacted:
             self._closed = True
+            newest = self._hub.store.revision
             problem = status.expired(
-                f"too old resource version: {self._position} ({self._hub.store.revision})"
+                f"too old resource version: {self._position} ({newest})"
             )
             return self._view.failure(problem)
 

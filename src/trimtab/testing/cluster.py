@@ -6,7 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, assert_never
+from typing import Protocol, TypeVar, assert_never
 
 import msgspec
 
@@ -15,11 +15,16 @@ from trimtab.testing.errors import ClusterError
 from trimtab.testing.kubectl import WITHIN, Kubectl
 from trimtab.testing.options import Kind, Options
 
-if TYPE_CHECKING:
-    from trimtab.testing.real import ControlPlane
-
-
 T = TypeVar("T")
+
+
+class Plane(Protocol):
+    """The programs of a cluster that was started here."""
+
+    @property
+    def pids(self) -> dict[str, int]: ...
+
+    def restart_apiserver(self) -> None: ...
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,8 +43,9 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     controllers: bool
     """Whether Kubernetes' own controllers run, for service accounts and the like."""
     tool: Kubectl
-    plane: "ControlPlane | None"
-    """The programs of a `real` cluster."""
+    plane: Plane | None
+    """The programs, if they were started here: those of a `real` cluster, or the one
+    of an `embedded` one."""
 
     def __repr__(self) -> str:
         return (
@@ -64,7 +70,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
         return await self.tool.run(*arguments, stdin=stdin, within=within)
 
     async def restart_apiserver(self) -> None:
-        """Stop kube-apiserver and start it again: same port, objects and credentials.
+        """Stop the API server and start it again: same port, objects and credentials.
 
         Flow: open connections and watches break; it is ready when this returns.
 
@@ -73,7 +79,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
         if self.plane is None:
             raise ClusterError(
                 f"the API server of {self.name} was not started by this test run, so "
-                "it is not restarted: use --cluster=real."
+                "it is not restarted: use --cluster=embedded or --cluster=real."
             )
         await _in_thread(self.plane.restart_apiserver)
 
@@ -93,7 +99,8 @@ def started(
         with _current() as ready:
             yield ready
     elif kind == "embedded":
-        raise ClusterError("there is no embedded cluster yet: use --cluster=real.")
+        with _embedded(options, abandoned or threading.Event()) as ready:
+            yield ready
     else:
         assert_never(kind)
 
@@ -147,6 +154,25 @@ def _real(options: Options, abandoned: threading.Event) -> Iterator[Cluster]:
             kubeconfig=plane.kubeconfig,
             controllers=options.controllers,
             tool=_tool(program, plane.kubeconfig),
+            plane=plane,
+        )
+
+
+@contextlib.contextmanager
+def _embedded(options: Options, abandoned: threading.Event) -> Iterator[Cluster]:
+    from trimtab.testing.embedded import AnyKubectl, embedded_plane
+
+    program = assets.find("kubectl") or Path("kubectl")
+    with embedded_plane(options, abandoned=abandoned) as plane:
+        cache = plane.folder / "kubectl-cache"
+        tool = AnyKubectl(program=program, kubeconfig=plane.kubeconfig, cache=cache)
+        yield Cluster(
+            name=plane.folder.name,
+            kind="embedded",
+            server=plane.server,
+            kubeconfig=plane.kubeconfig,
+            controllers=True,
+            tool=tool,
             plane=plane,
         )
 

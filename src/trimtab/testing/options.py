@@ -6,8 +6,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 Kind: TypeAlias = Literal["embedded", "real", "current"]
-"""`embedded`: in this process. `real`: etcd and kube-apiserver, started for the test.
-`current`: the one that the user's kubeconfig points to."""
+"""`embedded`: Trimtab's own, in a process beside the test. `real`: etcd and
+kube-apiserver, started for the test. `current`: the one that the user's kubeconfig
+points to."""
 
 ADMIN = "admin"
 """The user, and the context, that a test cluster's kubeconfig starts with."""
@@ -34,13 +35,14 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a real test cluster is made of."""
+    """What a test cluster is made of; an embedded one needs and takes less."""
 
     controllers: bool = False
     """Start kube-controller-manager too. Without it nothing makes the service
     accounts that Pods need, so the ServiceAccount admission plugin is switched off;
     nothing collects garbage or finishes the deletion of a namespace; and the cluster
-    roles `admin`, `edit` and `view`, which are aggregated, stay empty."""
+    roles `admin`, `edit` and `view`, which are aggregated, stay empty. An embedded
+    cluster makes accounts, collects garbage and finishes deletions by itself."""
 
     apiserver_flags: Sequence[str] = ()
     """Added after ours, so that they win: `("--event-ttl=10s",)`."""

@@ -1,12 +1,13 @@
 """The pytest plugin: a cluster for each test that asks for one.
 
-`pytest --cluster=real` gives the fixture `cluster` a control plane of its own, one for
-the whole run and only if some test asks; `--cluster=current` gives it the cluster of
-the user's kubeconfig. Without the option the tests that need a cluster are deselected
-rather than skipped: nobody asked for them, so a run without them is complete.
+The fixture `cluster` is an embedded one, which takes about a second; `--cluster=real`
+makes it a real control plane, `--cluster=current` the cluster of the user's kubeconfig.
+There is one for the whole run, started only if some test asks.
 
-Every such test carries the marker `cluster`, by itself. A test that starts its own
-clusters says `@pytest.mark.cluster("real")`: it needs one of those kinds.
+Every test that uses it carries the marker `cluster`, by itself. A test that can use
+only some kinds, or that starts its own clusters, names them:
+`@pytest.mark.cluster("real")`. In a run with another kind it is deselected rather than
+skipped: nobody asked for it, so a run without it is complete.
 """
 
 import contextlib
@@ -34,10 +35,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--cluster",
         choices=KINDS,
-        default=None,
-        help="run the tests that need a cluster: on a real control plane started for "
-        "this run, on the cluster of your current kubeconfig, or (when it exists) on "
-        "one embedded in this process",
+        default="embedded",
+        help="where the tests that need a cluster run: on Trimtab's own (embedded, the "
+        "default) or on a real control plane, either of them started for this run, or "
+        "on the cluster of your current kubeconfig",
     )
 
 
@@ -58,9 +59,11 @@ def pytest_collection_modifyitems(
     First of all, so that `-m cluster` sees the marks.
     """
     for item in items:
-        if FIXTURE in getattr(item, "fixturenames", ()):
+        uses = FIXTURE in getattr(item, "fixturenames", ())
+        # One that is there may name kinds, and the closest would hide it.
+        if uses and item.get_closest_marker(MARKER) is None:
             item.add_marker(MARKER)
-    chosen: Kind | None = config.getoption("--cluster")
+    chosen: Kind = config.getoption("--cluster")
     left_out = [item for item in items if not _runs_on(item, chosen)]
     config.stash[_left_out] = left_out
     if left_out:
@@ -73,11 +76,11 @@ def pytest_terminal_summary(
 ) -> None:
     left_out = config.stash.get(_left_out, [])
     if left_out:
-        kinds = sorted({kind for item in left_out for kind in _kinds(item) or ["real"]})
+        kinds = sorted({kind for item in left_out for kind in _kinds(item)})
         ways = " or ".join(f"--cluster={kind}" for kind in kinds)
         need = "test needs" if len(left_out) == 1 else "tests need"
         terminalreporter.write_line(
-            f"{len(left_out)} {need} a cluster and did not run: use {ways}."
+            f"{len(left_out)} {need} another cluster and did not run: use {ways}."
         )
 
 
@@ -95,9 +98,7 @@ def cluster(
 
     It belongs to no event loop, so tests with loops of their own may share it.
     """
-    kind: Kind | None = request.config.getoption("--cluster")
-    if kind is None:
-        pytest.fail("this test needs a cluster: use --cluster=real.", pytrace=False)
+    kind: Kind = request.config.getoption("--cluster")
     with contextlib.ExitStack() as stack:
         try:
             ready = stack.enter_context(started(kind, options=cluster_options))
@@ -114,6 +115,13 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]
     ends, which harms nothing, as the name is used only once.
     """
     name = _namespace_name(request.node.name)
+    if cluster.kind == "embedded":
+        # Here, because ssl and http cost every pytest run that starts no cluster.
+        from trimtab.testing.embedded import embedded_namespace
+
+        with embedded_namespace(cluster.plane, name):
+            yield name
+        return
     run = cluster.tool.run_blocking
     run("create", "namespace", name)
     if cluster.controllers:  # no Pod can be made until this is there
@@ -128,10 +136,10 @@ def _kinds(item: pytest.Item) -> tuple[Kind, ...]:
     return marker.args if marker else ()
 
 
-def _runs_on(item: pytest.Item, chosen: Kind | None) -> bool:
+def _runs_on(item: pytest.Item, chosen: Kind) -> bool:
     if item.get_closest_marker(MARKER) is None:
         return True
-    return chosen is not None and chosen in (_kinds(item) or KINDS)
+    return chosen in (_kinds(item) or KINDS)
 
 
 def _namespace_name(test: str) -> str:

@@ -241,6 +241,13 @@ def kubeconfig(
 ) -> dict[str, Any]:
     """A kubeconfig with a context for each user, the first of them current."""
     cluster = {"server": server, "certificate-authority-data": _data(folder / "ca.crt")}
+    return config(name, cluster=cluster, users=users)
+
+
+def config(
+    name: str, *, cluster: dict[str, str], users: dict[str, Any]
+) -> dict[str, Any]:
+    """The same, of a cluster whose address and authority are known."""
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -272,6 +279,11 @@ def _certificate(folder: Path, name: str) -> dict[str, str]:
 
 def _data(path: Path) -> str:
     return base64.b64encode(path.read_bytes()).decode()
+
+
+def decoded(data: str) -> bytes:
+    """What a field of a kubeconfig that ends with `-data` holds."""
+    return base64.b64decode(data)
 
 
 def _tls(folder: Path) -> ssl.SSLContext:

@@ -1,0 +1,77 @@
+"""``trimtab``: chooses the command, and says in one sentence why it failed.
+
+A command is a module with ``add``, which describes its arguments, and ``run``, which is
+given them. What costs time to import is imported by ``run``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import trimtab
+from trimtab.cli import up
+
+COMMANDS = (up,)
+INTERRUPTED = 130
+TRACEBACK = "TRIMTAB_TRACEBACK"
+
+
+class Parser(argparse.ArgumentParser):
+    """Argparse, but a mistake is answered with one sentence and the exit code 1."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(1, f"{self.prog}: {message}; see {self.prog} --help.\n")
+
+
+def parser() -> Parser:
+    """All commands and their arguments."""
+    made = Parser(
+        prog="trimtab",
+        description="Operators for Kubernetes in Python, and a cluster to run them on.",
+    )
+    version = f"trimtab {trimtab.__version__}"
+    made.add_argument("--version", action="version", version=version)
+    commands = made.add_subparsers(metavar="COMMAND", parser_class=Parser)
+    for command in COMMANDS:
+        command.add(commands)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the arguments name; the exit code.
+
+    Guarantees: a failure is one sentence on stderr and the code 1. With
+    ``TRIMTAB_TRACEBACK=1`` in the environment it is a traceback.
+    """
+    made = parser()
+    options = made.parse_args(arguments)
+    if "run" not in options:
+        made.print_help()
+        return 0
+    try:
+        code: int = options.run(options)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        print(f"trimtab: {_sentence(error)}", file=sys.stderr)
+        return 1
+    return code
+
+
+def _sentence(error: Exception) -> str:
+    # Here, because the client takes longer to import than --help to answer.
+    from trimtab.client.errors import TrimtabError
+
+    text = " ".join(str(error).split())
+    if isinstance(error, TrimtabError):
+        return text
+    return (
+        f"this failed in a way that nobody foresaw ({type(error).__name__}: {text}): "
+        f"set {TRACEBACK}=1 to see where, and tell us."
+    )

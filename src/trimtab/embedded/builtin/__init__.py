@@ -1,0 +1,32 @@
+"""Built-in kinds: what the real server does with each beyond its schema.
+
+Pure functions over plain JSON. A new object goes through ``set_defaults``, ``prepare``
+and ``validate`` in this order, and so does a changed one, with the object as it was.
+"""
+
+from trimtab.embedded.builtin.defaults import set_defaults
+from trimtab.embedded.builtin.fields import field_error, fields, supported_fields
+from trimtab.embedded.builtin.printers import (
+    TableColumn,
+    columns,
+    row,
+    row_conditions,
+)
+from trimtab.embedded.builtin.shapes import normalise
+from trimtab.embedded.builtin.strategy import generation, prepare
+from trimtab.embedded.builtin.validation import validate
+
+__all__ = [
+    "TableColumn",
+    "columns",
+    "field_error",
+    "fields",
+    "generation",
+    "normalise",
+    "prepare",
+    "row",
+    "row_conditions",
+    "set_defaults",
+    "supported_fields",
+    "validate",
+]

@@ -1,0 +1,112 @@
+"""The catalog: which kinds are served right now, built-in ones and those of CRDs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from trimtab.embedded import facts
+from trimtab.embedded.crds import CustomKind
+from trimtab.embedded.kinds import Kind, Plain
+from trimtab.embedded.metadata import metadata_of
+
+Where = tuple[str, str, str]
+
+
+class Catalog:
+    """Kinds by group, version and plural, in the order that discovery shows them."""
+
+    def __init__(self) -> None:
+        definitions = facts.definitions()
+        self._kinds: dict[Where, Kind] = {}
+        self._built_in: dict[Where, facts.ServedResource] = {
+            (each.group, each.version, each.plural): each
+            for each in facts.resources()
+            if each.served
+        }
+        self._definitions = definitions
+        self._custom: dict[str, tuple[Kind, ...]] = {}
+        self.revision = 0
+        """Changes with every CRD that comes, changes or goes."""
+
+    def find(self, group: str, version: str, plural: str) -> Kind | None:
+        """The kind that a path names; None if it is not served."""
+        where = (group, version, plural)
+        kind = self._kinds.get(where)
+        if kind is None and where in self._built_in:
+            resource = self._built_in[where]
+            kind = Kind(resource, self._definitions.type(resource.definition))
+            self._kinds[where] = kind
+        return kind
+
+    def by_kind(self, api_version: str, kind: str) -> Kind | None:
+        """The kind that an object says it is."""
+        group, _, version = api_version.rpartition("/")
+        for resource in self.resources():
+            named = (resource.group, resource.version, resource.kind)
+            if named == (group, version, kind):
+                return self.find(group, version, resource.plural)
+        return None
+
+    def by_prefix(self, prefix: str) -> Kind | None:
+        """The kind of a stored object, by the beginning of its key."""
+        group, plural, _ = prefix.split("/", 2)
+        group = "" if group == "core" else group
+        for resource in self.resources():
+            if (resource.group, resource.plural) == (group, plural):
+                return self.find(group, resource.version, plural)
+        return None
+
+    def resources(self) -> Iterator[facts.ServedResource]:
+        """Everything that is served, in discovery's order."""
+        yield from self._built_in.values()
+        for kinds in self._custom.values():
+            for kind in kinds:
+                yield kind.resource
+
+    def stored_kinds(self) -> Iterator[Kind]:
+        """One kind for each resource that objects are stored under."""
+        seen = set()
+        for resource in list(self.resources()):
+            where = (resource.group, resource.plural)
+            if "list" in resource.verbs and where not in seen:
+                seen.add(where)
+                kind = self.find(resource.group, resource.version, resource.plural)
+                if kind is not None:
+                    yield kind
+
+    def custom_kinds(self) -> Iterable[CustomKind]:
+        for kinds in self._custom.values():
+            for kind in kinds:
+                if kind.custom is not None:
+                    yield kind.custom
+
+    def register(self, crd: Plain) -> None:
+        """Serve what a CRD describes, instead of what it described before."""
+        name = metadata_of(crd)["name"]
+        self.forget(name)
+        spec = crd["spec"]
+        stored = next(each["name"] for each in spec["versions"] if each["storage"])
+        kinds = []
+        for version in spec["versions"]:
+            if not version["served"]:
+                continue
+            custom = CustomKind(crd, version["name"])
+            kind = Kind(
+                custom.resource,
+                custom.type,
+                custom=custom,
+                stored=f"{spec['group']}/{stored}",
+            )
+            kinds.append(kind)
+            self._kinds[kind.group, kind.version, kind.plural] = kind
+        self._custom[name] = tuple(kinds)
+        self.revision += 1
+
+    def forget(self, name: str) -> None:
+        """Stop serving what a CRD described."""
+        for kind in self._custom.pop(name, ()):
+            self._kinds.pop((kind.group, kind.version, kind.plural), None)
+            self.revision += 1
+
+    def of_crd(self, name: str) -> tuple[Kind, ...]:
+        return self._custom.get(name, ())

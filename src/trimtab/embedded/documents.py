@@ -1,0 +1,157 @@
+"""Documents: what a server says about itself, below paths that are no resources."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from typing import Any
+
+import msgspec
+
+from trimtab.embedded import bodies, discovery, facts
+from trimtab.embedded.bodies import JSON
+from trimtab.embedded.catalog import Catalog
+from trimtab.embedded.metadata import metadata_of
+from trimtab.embedded.openapi import OpenApi, custom_schemas
+from trimtab.embedded.requests import ApiRequest
+from trimtab.embedded.status import not_acceptable
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+TEXT = "text/plain; charset=utf-8"
+HEALTH = ("/healthz", "/livez", "/readyz")
+CHECKS = ("ping", "etcd", "poststarthook/bootstrap")
+KUBERNETES = "v1.36.3"
+
+Found = tuple[str, bytes]
+
+
+class Documents:
+    """Version, health, discovery and OpenAPI, remade when the catalog changes."""
+
+    def __init__(self, catalog: Catalog, *, address: str) -> None:
+        self._catalog = catalog
+        self._address = address
+        self._openapi = OpenApi((), definitions=facts.definitions())
+        self._revision = -1
+        self._v2 = b""
+
+    def find(self, request: ApiRequest) -> Found | None:
+        """The document at a path; None if there is none."""
+        parts = request.path.strip("/").split("/")
+        if request.path.startswith(HEALTH):
+            return self._health(request, parts)
+        if parts == ["version"]:
+            return _json(version())
+        if parts[0] == "openapi":
+            return self._openapi_document(request, parts[1:])
+        if parts in (["api"], ["apis"]):
+            return self._root(request, core=parts == ["api"])
+        if parts[0] in ("api", "apis"):
+            return self._discovery(parts)
+        if parts == [""]:
+            return _json({"paths": self._paths()})
+        return None
+
+    def _health(self, request: ApiRequest, parts: list[str]) -> Found | None:
+        if len(parts) > 1:
+            return (TEXT, b"ok") if "/".join(parts[1:]) in CHECKS else None
+        if "verbose" in request.query:
+            lines = [f"[+]{check} ok" for check in CHECKS]
+            text = "\n".join([*lines, f"{parts[0]} check passed", ""])
+            return TEXT, text.encode()
+        return TEXT, b"ok"
+
+    def _resources(self) -> tuple[facts.ServedResource, ...]:
+        return tuple(self._catalog.resources())
+
+    def _root(self, request: ApiRequest, *, core: bool) -> Found:
+        accept = request.headers.get("accept", "")
+        if "as=APIGroupDiscoveryList" in accept and "v=v2;" in f"{accept};".replace(
+            ",", ";"
+        ):
+            body = msgspec.json.encode(
+                discovery.aggregated(self._resources(), core=core)
+            )
+            return AGGREGATED, body
+        if core:
+            return _json(discovery.api_versions(self._address))
+        return _json(discovery.group_list(self._resources()))
+
+    def _discovery(self, parts: list[str]) -> Found | None:
+        document = None
+        resources = self._resources()
+        if parts[0] == "api" and len(parts) == 2:
+            document = discovery.resource_list(resources, group="", version=parts[1])
+        elif parts[0] == "apis" and len(parts) == 2:
+            document = discovery.group(resources, parts[1])
+        elif parts[0] == "apis" and len(parts) == 3:
+            document = discovery.resource_list(
+                resources, group=parts[1], version=parts[2]
+            )
+        return None if document is None else _json(document)
+
+    def _openapi_document(self, request: ApiRequest, parts: list[str]) -> Found | None:
+        self._refresh()
+        accept = request.headers.get("accept", "")
+        if accept and "json" not in accept and "*/*" not in accept:
+            raise not_acceptable((JSON,))
+        if parts == ["v2"]:
+            self._v2 = self._v2 or msgspec.json.encode(self._openapi.v2())
+            return JSON, self._v2
+        if parts == ["v3"]:
+            return _json(self._openapi.v3_index())
+        if parts[:2] == ["v3", "api"] and len(parts) == 3:
+            document = self._openapi.v3("", parts[2])
+        elif parts[:2] == ["v3", "apis"] and len(parts) == 4:
+            document = self._openapi.v3(parts[2], parts[3])
+        else:
+            return None
+        return None if document is None else _json(document)
+
+    def _refresh(self) -> None:
+        if self._revision == self._catalog.revision:
+            return
+        custom: dict[str, Any] = {}
+        seen = set()
+        for kind in self._catalog.custom_kinds():
+            name = metadata_of(kind.crd)["name"]
+            if name not in seen:
+                seen.add(name)
+                custom.update(custom_schemas(kind.crd))
+        self._openapi = self._openapi.changed(self._resources(), custom=custom)
+        self._revision = self._catalog.revision
+        self._v2 = b""
+
+    def _paths(self) -> list[str]:
+        places = {(each.group, each.version) for each in self._resources()}
+        paths = {"/api", "/api/v1", "/apis", "/openapi/v2", "/openapi/v3", "/version"}
+        paths |= {f"/apis/{group}" for group, _ in places if group}
+        paths |= {f"/apis/{group}/{version}" for group, version in places if group}
+        return sorted(paths | set(HEALTH) | {"/metrics"})
+
+
+def version() -> dict[str, str]:
+    """What ``/version`` says: the Kubernetes version whose behaviour this is."""
+    commit = hashlib.sha1(KUBERNETES.encode(), usedforsecurity=False).hexdigest()
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(
+        platform.machine(), platform.machine()
+    )
+    return {
+        "major": "1",
+        "minor": "36",
+        "emulationMajor": "1",
+        "emulationMinor": "36",
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "35",
+        "gitVersion": KUBERNETES,
+        "gitCommit": commit,
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": f"python{platform.python_version()}",
+        "compiler": platform.python_implementation().lower(),
+        "platform": f"{platform.system().lower()}/{machine}",
+    }
+
+
+def _json(document: Any) -> Found:
+    return JSON, bodies.encode(document)

@@ -1,0 +1,263 @@
+"""The driver: runs an API within an event loop, for whoever carries requests to it.
+
+The API itself is synchronous and knows no time. The driver has it do what follows from
+writes, in small steps between requests; calls it again when something is due; keeps
+count; and makes go wrong what a test has planted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from trimtab.embedded import status
+from trimtab.embedded.api import Answer, WatchAnswer
+from trimtab.embedded.faults import Fault, Faults, verb_of
+from trimtab.embedded.metrics import CONTENT_TYPE, Metrics
+from trimtab.embedded.requests import ApiRequest, Target, target_of
+from trimtab.embedded.status import ApiProblem
+from trimtab.embedded.store import StoreProblem, StoreStatistics
+
+logger = logging.getLogger(__name__)
+
+WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+METHODS = WRITES | {"GET", "HEAD"}
+HEALTH = ("/healthz", "/livez", "/readyz")
+# The least time between two looks at what is due.
+SHORTEST = 0.05
+
+
+class Handler(Protocol):
+    """What is driven; :class:`trimtab.embedded.api.Api` is one."""
+
+    def handle(self, request: ApiRequest) -> Answer | WatchAnswer: ...
+
+    def refusal(self, request: ApiRequest, problem: ApiProblem) -> Answer: ...
+
+    def work(self) -> bool: ...
+
+    def maintain(self) -> float: ...
+
+
+class Cut(Exception):
+    """The connection is to be ended in place of (the rest of) an answer."""
+
+
+class Stream:
+    """A watch under way: read it until it is over, then close it."""
+
+    def __init__(
+        self, answer: WatchAnswer, *, target: Target | None, driver: Driver
+    ) -> None:
+        self.status = answer.status
+        self.content_type = answer.content_type
+        self.target = target
+        self._watcher = answer.watcher
+        self._driver = driver
+        self._cut = False
+        self._events_left: int | None = None
+
+    async def chunk(self) -> bytes:
+        """Some whole events; empty when it is over.
+
+        Errors: :class:`Cut` if a test wants it cut.
+        """
+        if self._events_left == 0:
+            raise Cut
+        data = await self._watcher.chunk()
+        if self._cut:
+            raise Cut
+        if self._events_left is not None:
+            lines = data.splitlines(keepends=True)[: self._events_left]
+            self._events_left -= len(lines)
+            data = b"".join(lines)
+        return data
+
+    def cut_after(self, events: int) -> None:
+        """Let so many events pass, then cut it."""
+        self._events_left = events
+
+    def cut(self) -> None:
+        """Cut it now, whether anybody waits for an event or not."""
+        self._cut = True
+        self._events_left = 0
+        self._watcher.close()
+
+    def end(self) -> None:
+        """End it well; whoever waits for an event is told that it is over."""
+        self._watcher.close()
+
+    def close(self) -> None:
+        """Nobody reads it any more; twice is once."""
+        self._watcher.close()
+        self._driver.ended(self)
+
+
+class Driver:
+    """One API in one event loop.
+
+    Flow: ``start`` when the loop runs, ``answer`` any number of times, ``close``.
+    """
+
+    def __init__(
+        self,
+        api: Handler,
+        *,
+        faults: Faults | None = None,
+        statistics: Callable[[], StoreStatistics] | None = None,
+    ) -> None:
+        self.metrics = Metrics()
+        self._api = api
+        self._faults = faults
+        self._statistics = statistics
+        self._streams: set[Stream] = set()
+        self._working = False
+        self._closed = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begin with what is due by itself."""
+        self._tick()
+        self._kick()
+
+    def close(self) -> None:
+        """End every watch, and do nothing by itself any more."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for stream in tuple(self._streams):
+            stream.end()
+
+    async def answer(self, request: ApiRequest) -> Answer | Stream:
+        """Answer one request.
+
+        Errors: :class:`Cut` if a test wants the connection cut.
+        """
+        # An empty set of faults is false, and costs a request nothing.
+        fault = self._faults.take(request) if self._faults else None
+        if fault is None:
+            return self._answer(request)
+        if fault.delay:
+            await asyncio.sleep(fault.delay)
+        if fault.when == "after":
+            return self._spoilt(request, self._answer(request), fault)
+        if fault.cut:
+            raise Cut
+        problem = fault.problem()
+        return self.refuse(request, problem) if problem else self._answer(request)
+
+    def refuse(self, request: ApiRequest, problem: ApiProblem) -> Answer:
+        """The answer to a request that never comes to the API."""
+        answer = self._api.refusal(request, problem)
+        self._count(request, answer.status)
+        return answer
+
+    def ended(self, stream: Stream) -> None:
+        """A stream is read no more."""
+        if stream in self._streams:
+            self._streams.discard(stream)
+            self.metrics.watches -= 1
+            if self._faults is not None:
+                self._faults.ended(stream)
+
+    def _spoilt(
+        self, request: ApiRequest, answer: Answer | Stream, fault: Fault
+    ) -> Answer | Stream:
+        """The request is carried out; now what the fault wants of its answer."""
+        if isinstance(answer, Stream):
+            if fault.cut:
+                answer.cut_after(fault.events)
+            return answer
+        if fault.cut:
+            raise Cut
+        problem = fault.problem()
+        return self._api.refusal(request, problem) if problem else answer
+
+    def _answer(self, request: ApiRequest) -> Answer | Stream:
+        try:
+            answer = self._handled(request)
+        except ApiProblem as problem:
+            return self.refuse(request, problem)
+        except StoreProblem as error:
+            logger.error("%s %s: %s", request.method, request.path, error)
+            return self.refuse(request, status.internal(str(error)))
+        except Exception as error:
+            logger.exception("%s %s failed.", request.method, request.path)
+            what = f"{type(error).__name__}; the server's log says more"
+            return self.refuse(request, status.internal(what))
+        self._count(request, answer.status)
+        if request.method in WRITES:
+            self._kick()
+        if isinstance(answer, WatchAnswer):
+            return self._streaming(answer, request)
+        return answer
+
+    def _handled(self, request: ApiRequest) -> Answer | WatchAnswer:
+        if request.method == "HEAD":
+            if not request.path.startswith(HEALTH):
+                raise _method_not_allowed()
+            request = msgspec.structs.replace(request, method="GET")
+        elif request.method not in METHODS:
+            raise _method_not_allowed()
+        if request.path == "/metrics":
+            return self._metrics()
+        return self._api.handle(request)
+
+    def _metrics(self) -> Answer:
+        store = self._statistics() if self._statistics else None
+        return Answer(content_type=CONTENT_TYPE, body=self.metrics.text(store))
+
+    def _streaming(self, answer: WatchAnswer, request: ApiRequest) -> Stream:
+        stream = Stream(answer, target=target_of(request.path), driver=self)
+        self._streams.add(stream)
+        self.metrics.watches += 1
+        if self._faults is not None:
+            self._faults.begun(stream)
+        if self._closed:
+            stream.end()
+        return stream
+
+    def _count(self, request: ApiRequest, code: int) -> None:
+        verb = request.method
+        if verb == "GET":
+            verb = verb_of(request, target_of(request.path)).upper()
+        elif verb not in METHODS:
+            verb = "OTHER"
+        self.metrics.requests[verb, code] += 1
+
+    def _kick(self) -> None:
+        """Have the API do, from the next turn of the loop on, what follows."""
+        if not self._working and not self._closed:
+            self._working = True
+            asyncio.get_running_loop().call_soon(self._step)
+
+    def _step(self) -> None:
+        more = False
+        try:
+            more = not self._closed and self._api.work()
+        except Exception:
+            logger.exception("What follows from a write failed; it is tried again.")
+        if more:
+            asyncio.get_running_loop().call_soon(self._step)
+        else:
+            self._working = False
+
+    def _tick(self) -> None:
+        """Do what is due, and come again when something is."""
+        wait = 1.0
+        try:
+            wait = self._api.maintain()
+        except Exception:
+            logger.exception("What was due failed; it is tried again.")
+        if not self._closed:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(wait, SHORTEST), self._tick)
+
+
+def _method_not_allowed() -> ApiProblem:
+    message = "the server does not allow this method on the requested resource"
+    return ApiProblem(405, "MethodNotAllowed", message)

@@ -1,0 +1,253 @@
+"""Lists: one consistent state, whole or in pages, filtered on the way.
+
+A list is of one revision: the newest, or the one that a continue token or the client
+names. Pages of an older revision come from the store's history, for as long as it
+remembers them.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from trimtab.embedded import status
+from trimtab.embedded.requests import ApiRequest
+from trimtab.embedded.status import ApiProblem, FieldProblem, GroupResource
+from trimtab.embedded.store import Compacted, Store
+
+SCAN = 200
+EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. "
+    "You can start a new list without the continue parameter, or use the continue "
+    "token in this response to retrieve the remainder of the results. Continuing with "
+    "the provided token results in an inconsistent list - objects that were created, "
+    "modified, or deleted between the time the first chunk was returned and now may "
+    "show up in the list."
+)
+LIST_OPTIONS = GroupResource("meta.k8s.io", "ListOptions")
+
+
+class Token(msgspec.Struct, frozen=True, array_like=True):
+    """Where the next page begins: the revision of the list and the last key given."""
+
+    revision: int
+    after: str
+
+    def text(self) -> str:
+        return urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+
+    @classmethod
+    def parse(cls, text: str) -> Token:
+        try:
+            raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+            return msgspec.json.decode(raw, type=cls)
+        except (ValueError, msgspec.DecodeError):
+            raise status.bad_request(
+                "continue key is not valid: encoded continue token is malformed"
+            ) from None
+
+
+class ListRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which state is listed, from where, and how much of it."""
+
+    revision: int = 0
+    """0: the newest."""
+    after: str = ""
+    limit: int = 0
+
+
+class ListPage(msgspec.Struct, kw_only=True):
+    """A page: its objects, and what the list's metadata says."""
+
+    values: Iterator[bytes] | list[bytes]
+    revision: int
+    next: str = ""
+    remaining: int | None = None
+
+    def metadata(self) -> dict[str, object]:
+        meta: dict[str, object] = {"resourceVersion": str(self.revision)}
+        if self.next:
+            meta["continue"] = self.next
+        if self.remaining:
+            meta["remainingItemCount"] = self.remaining
+        return meta
+
+
+def list_request(request: ApiRequest, *, current: int) -> ListRequest:
+    """What a query asks for; all combinations of version, match, limit and continue."""
+    limit = request.number("limit") or 0
+    after = request.query.get("continue", "")
+    version = request.query.get("resourceVersion", "")
+    match = request.query.get("resourceVersionMatch", "")
+    problems = _problems(request, version, match, after)
+    if problems:
+        raise status.invalid_object(LIST_OPTIONS, "", problems)
+    if after:
+        token = Token.parse(after)
+        if version not in ("", "0"):
+            raise status.bad_request(
+                "specifying resource version is not allowed when using continue"
+            )
+        return ListRequest(revision=token.revision, after=token.after, limit=limit)
+    asked = number_of(version)
+    if asked > current:
+        raise too_large_version(asked, current)
+    exact = match == "Exact" or (not match and asked > 0 and limit > 0)
+    return ListRequest(revision=asked if exact else 0, limit=limit)
+
+
+def number_of(version: str) -> int:
+    """A resource version as the number that it is."""
+    if version in ("", "0"):
+        return 0
+    if not version.isdecimal():
+        raise status.invalid_object(
+            LIST_OPTIONS,
+            "",
+            [
+                status.invalid(
+                    "resourceVersion",
+                    version,
+                    f'strconv.ParseUint: parsing "{version}": invalid syntax',
+                )
+            ],
+        )
+    return int(version)
+
+
+def too_large_version(asked: int, current: int) -> ApiProblem:
+    """A revision from the future: the real server waits a moment, then says this."""
+    return ApiProblem(
+        504,
+        "Timeout",
+        f"Timeout: Too large resource version: {asked}, current: {current}",
+        causes=[
+            {
+                "reason": "ResourceVersionTooLarge",
+                "message": "Too large resource version",
+            }
+        ],
+        retry_after=1,
+    )
+
+
+def _problems(
+    request: ApiRequest, version: str, match: str, after: str
+) -> list[FieldProblem]:
+    field = "resourceVersionMatch"
+    if match and request.query.get("sendInitialEvents") and not request.flag("watch"):
+        return [
+            status.forbidden_value(
+                "sendInitialEvents", "sendInitialEvents is forbidden for list"
+            )
+        ]
+    if not match:
+        return []
+    problems = []
+    if not version:
+        detail = f"{field} is forbidden unless resourceVersion is provided"
+        problems.append(status.forbidden_value(field, detail))
+    if after:
+        detail = f"{field} is forbidden when continue is provided"
+        problems.append(status.forbidden_value(field, detail))
+    if match not in ("Exact", "NotOlderThan"):
+        allowed = ("Exact", "NotOlderThan", "")
+        problems.append(status.not_supported(field, match, allowed))
+    if match == "Exact" and version == "0":
+        detail = f'{field} "exact" is forbidden for resourceVersion "0"'
+        problems.append(status.forbidden_value(field, detail))
+    return problems
+
+
+def list_page(
+    store: Store,
+    prefix: str,
+    asked: ListRequest,
+    matches: Callable[[bytes], bool] | None,
+) -> ListPage:
+    """One page; 410 with a token to go on with if its revision is forgotten."""
+    revision = asked.revision or store.revision
+    try:
+        if not asked.limit:
+            values = _scan(store, prefix, asked.after, revision, matches)
+            return ListPage(values=values, revision=revision)
+        return _limited(store, prefix, asked, revision, matches)
+    except Compacted:
+        if not asked.after:
+            raise status.expired(
+                "The resourceVersion for the provided list is too old."
+            ) from None
+        problem = status.expired(EXPIRED)
+        problem.next = Token(store.revision, asked.after).text()
+        raise problem from None
+
+
+def _limited(
+    store: Store,
+    prefix: str,
+    asked: ListRequest,
+    revision: int,
+    matches: Callable[[bytes], bool] | None,
+) -> ListPage:
+    found: list[bytes] = []
+    last = asked.after
+    current = _as_of(store, revision)
+    while len(found) < asked.limit:
+        wanted = SCAN if matches else asked.limit - len(found)
+        rows = store.range(prefix, after=last, limit=wanted, revision=current)
+        for row in rows:
+            if matches is None or matches(row.value):
+                found.append(row.value)
+                last = row.key
+                if len(found) == asked.limit:
+                    break
+        else:
+            if len(rows) < wanted:
+                return ListPage(values=found, revision=revision)
+            last = rows[-1].key
+    remaining = store.count(prefix, after=last, revision=current)
+    if not remaining:
+        return ListPage(values=found, revision=revision)
+    return ListPage(
+        values=found,
+        revision=revision,
+        next=Token(revision, last).text(),
+        remaining=None if matches else remaining,
+    )
+
+
+def _as_of(store: Store, revision: int) -> int:
+    """0 where the newest state is meant: that one is quicker to read."""
+    return 0 if revision == store.revision else revision
+
+
+def _scan(
+    store: Store,
+    prefix: str,
+    after: str,
+    revision: int,
+    matches: Callable[[bytes], bool] | None,
+) -> Iterator[bytes]:
+    """All objects of a revision, read in pieces, so that none is kept longer."""
+    rows = store.range(
+        prefix, after=after, limit=SCAN, revision=_as_of(store, revision)
+    )
+
+    def values() -> Iterator[bytes]:
+        piece = rows
+        while piece:
+            for row in piece:
+                if matches is None or matches(row.value):
+                    yield row.value
+            if len(piece) < SCAN:
+                return
+            piece = store.range(
+                prefix,
+                after=piece[-1].key,
+                limit=SCAN,
+                revision=_as_of(store, revision),
+            )
+
+    return values()

@@ -1,0 +1,88 @@
+"""Requests: what a path and a query ask for, before anybody looks at an object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from trimtab.embedded import status
+
+NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+TRUE = frozenset({"true", "1", "True", "TRUE", "t", "T"})
+
+
+class User(msgspec.Struct, frozen=True):
+    """Who asks."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = {}
+
+
+class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One request as the registry sees it, whatever carried it here."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = {}
+    headers: Mapping[str, str] = {}
+    """Names in lower case."""
+    body: bytes = b""
+    user: User
+
+    def flag(self, name: str) -> bool:
+        """A boolean query parameter."""
+        return self.query.get(name, "") in TRUE
+
+    def number(self, name: str) -> int | None:
+        """A whole-number query parameter; 400 if it is something else."""
+        text = self.query.get(name, "")
+        if not text:
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            raise status.bad_request(
+                f"strconv.ParseInt: parsing {status.quoted(text)}: invalid syntax"
+            ) from None
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """The resource, object or subresource that a path names."""
+
+    group: str
+    version: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+def target_of(path: str) -> Target | None:
+    """What a path below ``/api`` or ``/apis`` names; None if it names no resource."""
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) > 2:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) > 3:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    namespace = ""
+    within = rest[0] == "namespaces" and len(rest) > 2
+    if within and (rest[2] not in NAMESPACE_SUBRESOURCES or len(rest) > 3):
+        namespace, rest = rest[1], rest[2:]
+    resource, name, subresource = rest[0], "", ""
+    if len(rest) > 1:
+        name = rest[1]
+    if len(rest) > 2:
+        subresource = "/".join(rest[2:])
+    return Target(
+        group=group,
+        version=version,
+        resource=resource,
+        namespace=namespace,
+        name=name,
+        subresource=subresource,
+    )

@@ -1,0 +1,400 @@
+"""Strategic merge patch: a merge patch that knows how each list of a kind merges.
+
+Lists with a merge key are merged item by item, lists of scalars with the strategy
+``merge`` are joined, others are replaced. A patch may carry directives: ``$patch``
+(replace, delete), ``$retainKeys``, ``$deleteFromPrimitiveList/…`` and
+``$setElementOrder/…``. Only built-in kinds take such patches.
+
+Documents and patches are not changed; a result shares with them what it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from trimtab.embedded.gotext import plain, quoted
+from trimtab.embedded.patches import PatchError, json_kind
+from trimtab.embedded.types import Type
+
+JSON = dict[str, Any]
+
+_PATCH = "$patch"
+_RETAIN = "$retainKeys"
+_DELETE = "$deleteFromPrimitiveList"
+_ORDER = "$setElementOrder"
+_GO_TYPES = {
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    str: "string",
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+    type(None): "%!s(<nil>)",
+}
+_DROPPED = object()
+_BAD_RETAIN = "invalid patch format of retainKeys"
+_BAD_DELETE = "invalid patch format of primitive list"
+_BAD_ORDER = "invalid patch format of setElementOrder list"
+
+
+def _bad(message: str) -> PatchError:
+    return PatchError(message, code=400)
+
+
+def _unexpected(message: str) -> PatchError:
+    """What the real server answers with 500: it does not expect it."""
+    return PatchError(message, code=500)
+
+
+def strategic_merge(document: JSON, patch: Any, type: Type) -> JSON:
+    """The document with the patch merged into it.
+
+    Errors: `PatchError`.
+    """
+    if patch is None:
+        patch = {}
+    if not isinstance(patch, dict):
+        into = "Go value of type map[string]interface {}"
+        raise _bad(f"json: cannot unmarshal {json_kind(patch)} into {into}")
+    return _merge_maps(document, patch, type)
+
+
+def _merge_maps(original: JSON, patch: JSON, type: Type) -> JSON:
+    if _PATCH in patch:
+        return _directed(patch)
+    merged = _retained(original, patch)
+    rest = {name: value for name, value in patch.items() if name != _RETAIN}
+    for name in [each for each in rest if each.startswith(_ORDER)]:
+        _merge_ordered(merged, rest, name, type)
+    for name, value in rest.items():
+        if name.startswith(_DELETE):
+            _merge_deletions(merged, _bare(name, _DELETE, _BAD_DELETE), value, type)
+        elif value is None:
+            merged.pop(name, None)
+        else:
+            _merge_field(merged, name, value, type)
+    return merged
+
+
+def _directed(patch: JSON) -> JSON:
+    directive = patch[_PATCH]
+    if directive == "replace":
+        return {name: value for name, value in patch.items() if name != _PATCH}
+    if directive == "delete":
+        return {}
+    raise _unknown_directive(directive, patch)
+
+
+def _unknown_directive(directive: Any, item: JSON) -> PatchError:
+    named = directive
+    if not isinstance(directive, str):
+        named = f"%!s({_GO_TYPES[type(directive)]}={plain(directive)})"
+    return _unexpected(f"unknown patch type: {named} in map: {plain(item)}")
+
+
+def _retained(original: JSON, patch: JSON) -> JSON:
+    """What stays of the original: all, or only the keys that the patch names."""
+    if _RETAIN not in patch:
+        return dict(original)
+    keys = patch[_RETAIN]
+    if not isinstance(keys, list):
+        raise _bad(_BAD_RETAIN)
+    for name, value in patch.items():
+        is_directive = name == _RETAIN or name.startswith((_DELETE, _ORDER))
+        if value is not None and not is_directive and name not in keys:
+            raise _bad(_BAD_RETAIN)
+    return {name: value for name, value in original.items() if name in keys}
+
+
+def _merge_field(merged: JSON, name: str, value: Any, of: Type) -> None:
+    present = merged.get(name, _DROPPED)
+    if type(present) is not type(value) or not isinstance(value, (dict, list)):
+        kept = _without_directives(value)
+        if kept is _DROPPED:
+            merged.pop(name, None)
+        else:
+            merged[name] = kept
+        return
+    inner = _field(of, name)
+    if isinstance(value, dict):
+        is_replaced = "replace" in inner.patch_strategy
+        merged[name] = value if is_replaced else _merge_maps(present, value, inner)
+    elif "merge" in _list(inner).patch_strategy:
+        merged[name] = _merge_lists(present, value, inner)
+    else:
+        merged[name] = value
+
+
+def _without_directives(value: Any) -> Any:
+    """A value that has nothing to merge with: without nulls, and what is directed."""
+    if isinstance(value, dict):
+        if _PATCH in value:
+            return _DROPPED
+        kept = {k: _without_directives(v) for k, v in value.items() if v is not None}
+        return {k: v for k, v in kept.items() if v is not _DROPPED}
+    if isinstance(value, list):
+        items = map(_without_directives, value)
+        return [item for item in items if item is not _DROPPED]
+    return value
+
+
+def _field(of: Type, name: str) -> Type:
+    if of.shape != "object":
+        kind = "map" if of.shape in ("map", "any") else of.shape
+        raise _unexpected(
+            f"merging an object in json but data type is not struct, instead is: {kind}"
+        )
+    found = of.fields.get(name)
+    if found is None:
+        struct = of.name.rpartition(".")[2]
+        raise _unexpected(
+            f"unable to find api field in struct {struct} for the json field "
+            f"{quoted(name)}"
+        )
+    return found
+
+
+def _list(of: Type) -> Type:
+    if of.shape != "list":
+        raise _unexpected("expected slice or array type, but got: struct")
+    return of
+
+
+def _bare(name: str, prefix: str, problem: str) -> str:
+    """The name of the field that a directive is about."""
+    directive, _, bare = name.partition("/")
+    if directive != prefix or "/" not in name:
+        raise _bad(problem)
+    return bare
+
+
+def _merge_deletions(merged: JSON, name: str, value: Any, of: Type) -> None:
+    present = merged.get(name)
+    if value is None:
+        merged.pop(name, None)
+    elif isinstance(present, list) and isinstance(value, list):
+        inner = _list(_field(of, name))
+        merged[name] = _merge_lists(present, value, inner, deleting=True)
+
+
+def _merge_lists(
+    original: list[Any], patch: list[Any], of: Type, *, deleting: bool = False
+) -> list[Any]:
+    if not original and not patch:
+        return original
+    if not _are_maps(original, patch):
+        if deleting:
+            return [item for item in original if not _among(item, patch)]
+        merged, order = _distinct([*original, *patch]), patch
+        return _in_order(merged, order, original, "")
+    key = of.patch_key
+    if not key:
+        raise _unexpected("cannot merge lists without merge key for struct")
+    original, order = _undirected(original, patch, key)
+    merged = list(original)
+    element = of.element or of
+    for item in order:
+        place = _place(merged, key, _key_of(item, key))
+        if place is None:
+            merged.append(item)
+        else:
+            merged[place] = _merge_maps(merged[place], item, element)
+    return _in_order(merged, order, original, key)
+
+
+def _are_maps(*lists: list[Any]) -> bool:
+    """Whether items are maps; they must all be of one type, and not lists."""
+    items = [item for each in lists for item in each]
+    first = type(items[0])
+    if first is list:
+        raise PatchError("lists of lists are not supported", code=422)
+    if any(type(item) is not first for item in items):
+        shown = " ".join(map(plain, lists))
+        raise _unexpected(f"list element types are not identical: [{shown}]")
+    return first is dict
+
+
+def _among(item: Any, items: Iterable[Any]) -> bool:
+    return any(type(item) is type(each) and item == each for each in items)
+
+
+def _distinct(items: list[Any]) -> list[Any]:
+    """Each once. The last item takes the place of a repeated one."""
+    first = 0
+    while first < len(items):
+        second = first + 1
+        while second < len(items):
+            if items[first] == items[second]:
+                last = items.pop()
+                if second < len(items):
+                    items[second] = last
+            else:
+                second += 1
+        first += 1
+    return items
+
+
+def _key_of(item: JSON, key: str) -> Any:
+    if key not in item:
+        raise _unexpected(
+            f"map: {plain(item)} does not contain declared merge key: {key}"
+        )
+    return item[key]
+
+
+def _place(items: list[Any], key: str, value: Any) -> int | None:
+    for place, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise _unexpected(f"value for key {place} is not a map")
+        found = item.get(key, _DROPPED)
+        if type(found) is type(value) and found == value:
+            return place
+    return None
+
+
+def _undirected(
+    original: list[Any], patch: list[Any], key: str
+) -> tuple[list[Any], list[Any]]:
+    """The list after the deletions that the patch has among its items, and the rest."""
+    rest: list[Any] = []
+    replaced = False
+    for item in patch:
+        directive = item.get(_PATCH, _DROPPED)
+        if directive is _DROPPED:
+            rest.append(item)
+        elif directive == "delete":
+            gone = _key_of(item, key)
+            original = [each for each in original if _place([each], key, gone) is None]
+        elif directive == "replace":
+            replaced = True
+        elif directive == "merge":
+            raise _unexpected("merging lists cannot yet be specified in the patch")
+        else:
+            raise _unknown_directive(directive, item)
+    return (rest, []) if replaced else (original, rest)
+
+
+def _in_order(
+    merged: list[Any], order: list[Any], live: list[Any], key: str
+) -> list[Any]:
+    """Items of the patch in its order, the server's own among them as they were."""
+    places = [_rank(each, key) for each in order]
+    wanted = [item for item in merged if _index(places, item, key) >= 0]
+    others = [item for item in merged if _index(places, item, key) < 0]
+    wanted.sort(key=lambda item: _index(places, item, key))
+    were = [_rank(each, key) for each in live]
+    others.sort(key=lambda item: _index(were, item, key))
+    return _interleaved(others, wanted, were, key)
+
+
+def _rank(item: Any, key: str) -> Any:
+    return _key_of(item, key) if key else item
+
+
+def _index(ranks: list[Any], item: Any, key: str) -> int:
+    rank = _rank(item, key)
+    for place, each in enumerate(ranks):
+        if type(each) is type(rank) and each == rank:
+            return place
+    return -1
+
+
+def _interleaved(
+    others: list[Any], wanted: list[Any], were: list[Any], key: str
+) -> list[Any]:
+    """Both lists in one: another item goes before a wanted one that it was before."""
+    result: list[Any] = []
+    left, right = 0, 0
+    while left < len(others) and right < len(wanted):
+        mine = _index(were, others[left], key)
+        if 0 <= mine < _index(were, wanted[right], key):
+            result.append(others[left])
+            left += 1
+        else:
+            result.append(wanted[right])
+            right += 1
+    return [*result, *others[left:], *wanted[right:]]
+
+
+def _merge_ordered(merged: JSON, patch: JSON, name: str, of: Type) -> None:
+    """Merge the list that an order is given for, and put it in that order."""
+    order = patch.pop(name)
+    if not isinstance(order, list):
+        raise _wrong_list(order)
+    bare = _bare(name, _ORDER, _BAD_ORDER)
+    present, given = merged.get(bare, _DROPPED), patch.get(bare, _DROPPED)
+    for each in (present, given):
+        if each is not _DROPPED and not isinstance(each, list):
+            raise _wrong_list(each)
+    inner = _list(_field(of, bare))
+    key = inner.patch_key
+    if given is not _DROPPED:
+        _check_order(given, order, key)
+    if present is _DROPPED and given is _DROPPED:
+        return
+    live = [] if present is _DROPPED else present
+    if given is _DROPPED:
+        both = live
+    elif present is _DROPPED:
+        both = _without_directives(given)
+    elif "merge" in inner.patch_strategy:
+        both = _merge_lists(live, given, inner)
+        live = _written_over(live, given, key) if key else live
+    else:
+        both = given
+    if key:
+        for item in both:
+            _place(order, key, _key_of(item, key))
+    if not live and (given is _DROPPED or not given):
+        raise _unexpected("no elements in any of the given slices")
+    _are_maps(live, [] if given is _DROPPED else given)
+    merged[bare] = _in_order(both, order, live, key)
+    patch.pop(bare, None)
+
+
+def _written_over(live: list[Any], given: list[Any], key: str) -> list[Any]:
+    """The live list as the real server looks back at it for the order.
+
+    It deletes and appends in the same memory that it then takes for the old list, so
+    new items stand where deleted ones freed a place, and the last one may be twice.
+    """
+    cells, size = list(live), len(live)
+    if any(item.get(_PATCH) == "replace" for item in given):
+        return cells
+    for item in given:
+        while _PATCH in item:
+            place = _place(cells[:size], key, item[key])
+            if place is None:
+                break
+            cells[place : size - 1] = cells[place + 1 : size]
+            size -= 1
+    for item in given:
+        is_new = _PATCH not in item and _place(cells[:size], key, item[key]) is None
+        if is_new and size < len(cells):
+            cells[size] = item
+            size += 1
+    return cells
+
+
+def _wrong_list(value: Any) -> PatchError:
+    received = _GO_TYPES[type(value)]
+    return _unexpected(f"expected a []interface {{}}, but received a {received}")
+
+
+def _check_order(given: list[Any], order: list[Any], key: str) -> None:
+    """All that the patch adds or changes must be in the order, and in that order."""
+    if not order or not given:
+        return
+    items = [item for item in given if not (isinstance(item, dict) and _PATCH in item)]
+    place = 0
+    for each in order:
+        if place == len(items):
+            return
+        one, other = _rank(items[place], key), _rank(each, key)
+        place += type(one) is type(other) and one == other
+    if place < len(items):
+        raise _unexpected(
+            f"The order in patch list:\n{plain(given)}\n doesn't match {_ORDER} list:\n"
+            f"{plain(order)}\n"
+        )
