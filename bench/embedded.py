@@ -229,8 +229,8 @@ def main() -> int:
             f"{asked.pods:,} Pods of 6 to 7 KB, {asked.rounds} round(s), "
             f"{WRITERS} requests at once, medians.\n\n{text}\n\n{verdict}"
             f"- Machine: {machine()}.\n"
-            "- etcd runs without fsync; the embedded server keeps its objects in "
-            "memory, as for tests.\n\n"
+            "- etcd runs without fsync; the embedded server keeps its objects in a "
+            "SQLite file, synchronous=NORMAL.\n\n"
             "To run it again: `.venv/bin/python bench/embedded.py --page "
             "docs/embedded-benchmark.md`.\n"
         )

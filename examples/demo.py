@@ -1,13 +1,14 @@
 """The demo: one small operator, from its classes to a cluster and back.
 
-It prints the CRD that the classes below make. Where a control plane is at hand (built
-by ``make test-cluster``, or named by ``KUBEBUILDER_ASSETS``) it starts one for a while,
-installs the CRD and runs the operator on it: a Website goes in, a Deployment comes out,
-and the status says so.
+It prints the CRD that the classes below make, starts an API server on this machine,
+installs the CRD and runs the operator: a Website goes in, a Deployment comes out, and
+the status says so. ``--cluster=real`` takes etcd and kube-apiserver instead, where they
+are at hand (``make test-cluster`` builds them).
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 
@@ -23,7 +24,7 @@ from trimtab.kinds import (
     PodSpec,
     PodTemplateSpec,
 )
-from trimtab.testing import AssetsMissing, cluster
+from trimtab.testing import ClusterError, Kind, cluster
 
 MANAGER = "websites"
 
@@ -121,13 +122,13 @@ async def reported(client: Client, *, wished: int) -> Website:
     raise RuntimeError("the watch ended before the status came; run the demo again")
 
 
-async def on_a_cluster() -> None:
+async def on_a_cluster(kind: Kind) -> None:
     async with (
-        cluster("real") as control_plane,
+        cluster(kind) as control_plane,
         Client(load(kubeconfig=control_plane.kubeconfig)) as client,
         asyncio.TaskGroup() as tasks,
     ):
-        print(f"A kube-apiserver answers at {control_plane.server}.")
+        print(f"It answers at {control_plane.server}.")
         await established(client)
         print("The CRD is installed; the operator runs.")
         operator = tasks.create_task(operate(client))
@@ -147,13 +148,17 @@ async def on_a_cluster() -> None:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description="Run one small operator.")
+    parser.add_argument("--cluster", choices=("embedded", "real"), default="embedded")
+    kind: Kind = parser.parse_args().cluster
     print("The CRD of class Website:\n")
     print(yaml.safe_dump(crd(Website), sort_keys=False))
-    print("Starting a control plane to run the operator on.", flush=True)
+    print(f"Starting an API server ({kind}) to run the operator on.", flush=True)
     try:
-        asyncio.run(on_a_cluster())
-    except AssetsMissing as missing:
-        print(f"{missing}\nThat was all that can be shown without a control plane.")
+        asyncio.run(on_a_cluster(kind))
+    except ClusterError as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hack import record_builtin_facts as facts
-from hack.builtin_cases.case import JSON
+from hack.builtin_cases.case import JSON, Case
 from trimtab.client.config import load
 from trimtab.client.http import HttpTransport
 from trimtab.testing.cluster import cluster
@@ -30,9 +30,7 @@ from trimtab.testing.options import Options
 
 ANSWERS = facts.FACTS.with_name("builtin_random.jsonl.gz")
 SHAPES: dict[str, dict[str, str]] = json.loads(
-    (
-        facts.ROOT / "src/trimtab/embedded/builtin/data/shapes.json"
-    ).read_text()
+    (facts.ROOT / "src/trimtab/embedded/builtin/data/shapes.json").read_text()
 )
 Path = tuple[str | int, ...]
 
@@ -59,7 +57,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
 METADATA = frozenset(("labels", "annotations", "finalizers"))
 AVOIDED = frozenset(
     (
-        *("matchConditions", "extendedResourceClaimStatus"),
+        "matchConditions",
         *("currentCPUUtilizationPercentage", "ipFamilies", "ipFamilyPolicy"),
         *("clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"),
         "deprecated.daemonset.template.generation",
@@ -79,7 +77,9 @@ def value(code: str, choose: random.Random, depth: int = 0) -> Any:
     if code[0] in VALUES:
         return choose.choice(VALUES[code[0]])
     if code[0] == "[":
-        made = [value(code[1:], choose, depth + 1) for _ in range(choose.choice((1, 2)))]
+        made = [
+            value(code[1:], choose, depth + 1) for _ in range(choose.choice((1, 2)))
+        ]
         return [each for each in made if each is not None] or None
     if code[0] == "{":
         inner = value(code[1:], choose, depth + 1)
@@ -163,7 +163,7 @@ async def ask(
         return []
     await server.remove(kind, old)
     if made := flawed(base, shape, choose, status=False):
-        case = facts.Case(kind=kind, name=f"create {made[1]}", create=made[0])
+        case = Case(kind=kind, name=f"create {made[1]}", create=made[0])
         rows.append(await facts.record(server, case))
     code, old = await server.ask("POST", server.path(kind), base)
     old["metadata"].pop("managedFields", None)
@@ -193,7 +193,10 @@ async def ask(
 async def main() -> None:
     """Start a server, ask, write."""
     seed, count = (*map(int, sys.argv[1:]), 1, 10)[:2] if sys.argv[1:] else (1, 10)
-    choose, flags = random.Random(seed), f"--disable-admission-plugins={','.join(facts.PLUGINS)}"
+    choose, flags = (
+        random.Random(seed),
+        f"--disable-admission-plugins={','.join(facts.PLUGINS)}",
+    )
     definitions = {
         f"{each['group']}/{each['version']}/{each['kind']}".lstrip("/"): each
         for each in map(json.loads, facts.RESOURCES.read_text().splitlines())

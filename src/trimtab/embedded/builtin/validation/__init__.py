@@ -21,6 +21,7 @@ from trimtab.embedded.builtin.validation import (
     nodes,
     persistentvolumes,
     pods,
+    podstatus,
     policy,
     quotas,
     rbac,
@@ -56,7 +57,7 @@ RULES: Final[dict[tuple[str, str], Rules]] = {
         create=pods.create,
         update=pods.update,
         subresources={
-            "status": pods.status_update,
+            "status": podstatus.update,
             "ephemeralcontainers": pods.ephemeral_update,
             "resize": pods.resize,
         },

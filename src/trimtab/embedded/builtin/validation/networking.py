@@ -96,6 +96,8 @@ def _peer(found: Found, peer: JSON, known: Collection[str], path: str) -> None:
 
 
 def _network(value: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    if not value.partition("/")[2].isdecimal():
+        return None
     try:
         return ipaddress.ip_network(value, strict=False)
     except ValueError:

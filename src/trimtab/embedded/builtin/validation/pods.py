@@ -66,7 +66,7 @@ def update(found: Found, obj: JSON, old: JSON) -> None:
     """Images may change, tolerations be added, and a few things more."""
     meta.updated(found, obj["metadata"], old["metadata"])
     _whole(found, obj)
-    _annotations(found, obj, old)
+    changed_notes(found, obj, old)
     spec, before = obj["spec"], old["spec"]
     for kind in ("containers", "initContainers"):
         if not _images(found, spec.get(kind), before.get(kind), f"spec.{kind}"):
@@ -79,7 +79,7 @@ def update(found: Found, obj: JSON, old: JSON) -> None:
         _unchanged(found, spec, before)
 
 
-def _annotations(found: Found, obj: JSON, old: JSON) -> None:
+def changed_notes(found: Found, obj: JSON, old: JSON) -> None:
     new = obj["metadata"].get("annotations") or {}
     before = old["metadata"].get("annotations") or {}
     for key, value in before.items():
@@ -246,105 +246,11 @@ def _only_adds(term: JSON, was: JSON) -> bool:
     return True
 
 
-def status_update(found: Found, obj: JSON, old: JSON) -> None:
-    """What a kubelet reports."""
-    meta.updated(found, obj["metadata"], old["metadata"])
-    _annotations(found, obj, old)
-    status, before = obj["status"], old["status"]
-    _conditions(found, status.get("conditions") or [])
-    nominated = status.get("nominatedNodeName", "")
-    if nominated and nominated != before.get("nominatedNodeName", ""):
-        path = "status.nominatedNodeName"
-        found.each(path, nominated, texts.subdomain(nominated))
-        if old["spec"].get("nodeName"):
-            detail = "may not be set on pods that are already bound to a node"
-            found.forbidden(path, detail)
-    if status.get("observedGeneration", 0) < 0:
-        path, value = "status.observedGeneration", status["observedGeneration"]
-        found.invalid(path, value, "must be a non-negative integer")
-    quality_class = status.get("qosClass", "")
-    found.immutable("status.qosClass", quality_class, before.get("qosClass", ""))
-    _transitions(found, status, before, old["spec"])
-    _addresses(found, status, before, "podIPs")
-    _host_addresses(found, status, before)
-
-
-def _conditions(found: Found, given: list[JSON]) -> None:
-    for index, condition in enumerate(given):
-        path, kind = f"status.conditions[{index}]", condition["type"]
-        if condition.get("observedGeneration", 0) < 0:
-            value = condition["observedGeneration"]
-            detail = "must be a non-negative integer"
-            found.invalid(f"{path}.observedGeneration", value, detail)
-        if kind not in ("PodScheduled", "Ready", "Initialized"):
-            found.each(f"{path}.Type", kind, texts.key(kind))
-
-
-def _transitions(found: Found, status: JSON, before: JSON, spec: JSON) -> None:
-    """What has ended stays ended, unless it is to be started again."""
-    for field, kind in (
-        ("containerStatuses", "containers"),
-        ("initContainerStatuses", "initContainers"),
-        ("ephemeralContainerStatuses", ""),
-    ):
-        new = {each["name"]: each for each in status.get(field) or ()}
-        for index, old in enumerate(before.get(field) or ()):
-            ended = (old.get("state") or {}).get("terminated")
-            now = new.get(old["name"])
-            if ended is None or now is None or "terminated" in now["state"]:
-                continue
-            if not _restarts(spec, kind, old["name"], ended["exitCode"]):
-                found.forbidden(
-                    f"status.{field}[{index}].state",
-                    "may not be transitioned to non-terminated state",
-                )
-
-
-def _restarts(spec: JSON, kind: str, name: str, code: int) -> bool:
-    for container in spec.get(kind) or ():
-        if container["name"] == name:
-            for rule in container.get("restartPolicyRules") or ():
-                if _applies(rule, code):
-                    return True
-            policy = container.get("restartPolicy", spec["restartPolicy"])
-            return policy == "Always" or (policy == "OnFailure" and code != 0)
-    return False
-
-
-def _applies(rule: JSON, code: int) -> bool:
-    codes = rule.get("exitCodes") or {}
-    inside = code in (codes.get("values") or ())
-    return inside if codes.get("operator") == "In" else not inside
-
-
-def _addresses(found: Found, status: JSON, before: JSON, field: str) -> None:
-    given = [each.get("ip", "") for each in status.get(field) or ()]
-    old = [each.get("ip", "") for each in before.get(field) or ()]
-    for index, address in enumerate(given):
-        if address not in old:
-            found.each(f"status.{field}[{index}]", address, texts.ip(address))
-    families = {texts.parse_ip(each).version for each in given if texts.parse_ip(each)}  # type: ignore[union-attr]
-    if len(given) > 1 and (len(families) != 2 or len(given) > 2):
-        detail = "may specify no more than one IP for each IP family"
-        shown = [{"IP": each} for each in given]
-        found.invalid(f"status.{field}", shown, detail)
-
-
-def _host_addresses(found: Found, status: JSON, before: JSON) -> None:
-    given = status.get("hostIPs") or ()
-    if not given:
-        return
-    first = given[0].get("ip", "")
-    if status.get("hostIP", "") != first:
-        found.invalid("status.hostIPs[0].ip", first, "must be equal to `hostIP`")
-    _addresses(found, status, before, "hostIPs")
-
-
 def ephemeral_update(found: Found, obj: JSON, old: JSON) -> None:
     """Containers to look into a pod are only ever added."""
     meta.updated(found, obj["metadata"], old["metadata"])
     _whole(found, obj)
-    _annotations(found, obj, old)
+    changed_notes(found, obj, old)
     if podspec.MIRROR in (old["metadata"].get("annotations") or {}):
         found.clear()
         found.forbidden("[]", "static pods do not support ephemeral containers")
