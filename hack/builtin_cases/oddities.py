@@ -165,6 +165,13 @@ def cases() -> Iterator[Case]:
         {"source": {"deprecatedSource": {"host": "h"}}},
     )
     yield from creates("v1/Secret", SECRET, {"control letter": {}})
+    nothing = {"metadata": {"name": "n"}}
+    yield from creates("v1/Secret", nothing, {"null datum": {"data/a": None}})
+    yield from creates(
+        "v1/ConfigMap",
+        nothing,
+        {"null datum": {"data/a": None}, "null bytes": {"binaryData/a": None}},
+    )
     inside = {"spec/type": "ExternalName", "spec/internalTrafficPolicy": "x"}
     named = SERVICE | {"spec": {"type": "ExternalName", "externalName": "a.b"}}
     yield from updates("v1/Service", named, {"inside": inside})

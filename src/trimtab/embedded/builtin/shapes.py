@@ -270,7 +270,9 @@ def _list(code: str) -> Fix:
 
 
 def _map(code: str) -> Fix:
-    fix, make, go_type = _value(code[1:]), zero(code[1:]), go_type_of(code)
+    # Bytes in maps are stored as empty ones, elsewhere as none.
+    make = (lambda: "") if code == "{y" else zero(code[1:])
+    fix, go_type = _value(code[1:]), go_type_of(code)
 
     def fix_map(value: Any) -> Any:
         if type(value) is not dict:

@@ -93,7 +93,8 @@ def _storage(found: Found, given: JSON, path: str) -> None:
 def _data_sources(found: Found, given: JSON, path: str, old: JSON) -> None:
     source, reference = given.get("dataSource"), given.get("dataSourceRef")
     kept = any(
-        "apiGroup" in (old.get(name) or {}) for name in ("dataSource", "dataSourceRef")
+        (old.get(name) or {}).get("apiGroup") is not None
+        for name in ("dataSource", "dataSourceRef")
     )
     if source is not None:
         _data_source(found, source, f"{path}.dataSource", kept=kept)

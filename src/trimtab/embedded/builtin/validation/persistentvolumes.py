@@ -81,7 +81,7 @@ _ORDER: Final = (
     "storageos",
     "csi",
 )
-_OWN: Final = {"csi": _csi, "local": _local}
+_OWN: Final = {"csi": _csi, "local": _local, "iscsi": sources.persistent_iscsi}
 _WITH_OPTIONS: Final = frozenset(
     "gcePersistentDisk awsElasticBlockStore glusterfs nfs rbd quobyte iscsi cinder "
     "cephfs azureFile vsphereVolume azureDisk photonPersistentDisk".split()

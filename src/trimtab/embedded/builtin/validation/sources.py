@@ -122,29 +122,37 @@ _NAA = re.compile(r"^naa.[a-zA-Z0-9]{32}$", re.ASCII)
 _QUALIFIED: Final = {"iqn": _IQN, "eui": _EUI, "naa": _NAA}
 
 
-def _initiator(found: Found, value: str, path: str) -> None:
+def _initiator(found: Found, value: str, path: str, detail: str) -> None:
     pattern = _QUALIFIED.get(value[:3])
     if pattern is None:
-        detail = "must be valid format starting with iqn, eui, or naa"
-        found.invalid(path, value, detail)
+        found.invalid(path, value, f"must be valid format{detail}")
     elif not pattern.search(value):
         found.invalid(path, value, "must be valid format")
 
 
 def iscsi(found: Found, source: Source, path: str) -> None:
+    _iscsi(found, source, path, detail=" starting with iqn, eui, or naa")
+
+
+def persistent_iscsi(found: Found, source: Source, path: str) -> None:
+    _iscsi(found, source, path, detail="")
+
+
+def _iscsi(found: Found, source: Source, path: str, *, detail: str) -> None:
     if not source["targetPortal"]:
         found.required(f"{path}.targetPortal")
     if not source["iqn"]:
         found.required(f"{path}.iqn")
     else:
-        _initiator(found, source["iqn"], f"{path}.iqn")
+        _initiator(found, source["iqn"], f"{path}.iqn", detail)
     if not 0 <= source["lun"] <= 255:
         found.invalid(f"{path}.lun", source["lun"], texts.between(0, 255))
     chap = source.get("chapAuthDiscovery") or source.get("chapAuthSession")
     if chap and "secretRef" not in source:
         found.required(f"{path}.secretRef")
     if "initiatorName" in source:
-        _initiator(found, source["initiatorName"], f"{path}.initiatorname")
+        where = f"{path}.initiatorname"
+        _initiator(found, source["initiatorName"], where, detail)
 
 
 def fibre_channel(found: Found, source: Source, path: str) -> None:
