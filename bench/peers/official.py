@@ -1,7 +1,7 @@
 """Peer: the official ``kubernetes`` client, typed or as ``dicts``."""
 
 # It lives in an environment of its own, where mypy does not look.
-# mypy: disable-error-code="import-not-found, import-untyped"
+# mypy: disable-error-code="import-not-found, import-untyped, no-untyped-call"
 
 from __future__ import annotations
 

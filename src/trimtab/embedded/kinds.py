@@ -29,36 +29,6 @@ Plain = dict[str, Any]
 DEFINITION = "CustomResourceDefinition"
 Allocate = Callable[[str, Any], Any]
 
-# Kinds without a generation: nothing in them is a wish that somebody works on.
-NO_GENERATION = frozenset(
-    {
-        ("", "ConfigMap"),
-        ("", "Endpoints"),
-        ("", "Event"),
-        ("", "LimitRange"),
-        ("", "Namespace"),
-        ("", "Node"),
-        ("", "PersistentVolume"),
-        ("", "PersistentVolumeClaim"),
-        ("", "PodTemplate"),
-        ("", "ResourceQuota"),
-        ("", "Secret"),
-        ("", "Service"),
-        ("", "ServiceAccount"),
-        ("apps", "ControllerRevision"),
-        ("autoscaling", "HorizontalPodAutoscaler"),
-        ("coordination.k8s.io", "Lease"),
-        ("events.k8s.io", "Event"),
-        ("rbac.authorization.k8s.io", "ClusterRole"),
-        ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
-        ("rbac.authorization.k8s.io", "Role"),
-        ("rbac.authorization.k8s.io", "RoleBinding"),
-        ("storage.k8s.io", "CSIDriver"),
-        ("storage.k8s.io", "CSINode"),
-        ("storage.k8s.io", "StorageClass"),
-        ("storage.k8s.io", "VolumeAttachment"),
-    }
-)
 # Kinds that a PUT creates if they are not there.
 CREATED_BY_UPDATE = frozenset(
     {
@@ -68,12 +38,41 @@ CREATED_BY_UPDATE = frozenset(
         ("", "Service"),
         ("coordination.k8s.io", "Lease"),
         ("events.k8s.io", "Event"),
+        ("node.k8s.io", "RuntimeClass"),
         ("rbac.authorization.k8s.io", "ClusterRole"),
         ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
         ("rbac.authorization.k8s.io", "Role"),
         ("rbac.authorization.k8s.io", "RoleBinding"),
     }
 )
+# Built-in kinds whose PUT must say which version it replaces.
+CONDITIONAL = frozenset(
+    {
+        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
+        ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+        ("apiextensions.k8s.io", DEFINITION),
+        ("apiregistration.k8s.io", "APIService"),
+        ("coordination.k8s.io", "Lease"),
+        ("node.k8s.io", "RuntimeClass"),
+        ("policy", "PodDisruptionBudget"),
+        ("storage.k8s.io", "CSIDriver"),
+        ("storage.k8s.io", "CSINode"),
+        ("storage.k8s.io", "CSIStorageCapacity"),
+        ("storage.k8s.io", "VolumeAttachment"),
+    }
+)
+# Where etcd has kinds whose path there is not the name of the resource.
+ETCD_PATHS = {
+    "endpoints": "services/endpoints",
+    "ingresses": "ingress",
+    "nodes": "minions",
+    "replicationcontrollers": "controllers",
+    "services": "services/specs",
+}
 
 
 class Kind:
@@ -102,8 +101,8 @@ class Kind:
         self.stored_version = stored or resource.api_version
         self.has_status = resource.subresource("status") is not None
         name = (resource.group, resource.kind)
-        self.has_generation = custom is not None or name not in NO_GENERATION
         self.created_by_update = name in CREATED_BY_UPDATE
+        self.conditional = custom is not None or name in CONDITIONAL
         self.head = _head(self.kind, self.api_version, custom=custom is not None)
         self.stored_head = _head(
             self.kind, self.stored_version, custom=custom is not None
@@ -120,6 +119,14 @@ class Kind:
         if self.namespaced and namespace:
             return f"{self.prefix}{namespace}/"
         return self.prefix
+
+    def etcd_key(self, namespace: str, name: str) -> str:
+        """Where a real server keeps an object, as its refusals say."""
+        path = ETCD_PATHS.get(self.plural, self.plural)
+        if self.custom is not None or self.group.startswith("api"):
+            path = f"{self.group}/{self.plural}"
+        within = f"{namespace}/" if self.namespaced else ""
+        return f"/registry/{path}/{within}{name}"
 
     def encode(self, obj: Plain) -> bytes:
         """The bytes to store: the head first, then everything else."""
@@ -199,6 +206,22 @@ class Kind:
         return builtin.validate(
             self.group, self.kind, obj, old, subresource=subresource
         )
+
+    def generation(self, obj: Plain, old: Plain | None, *, subresource: str) -> int:
+        """The generation of an object once it is stored; 0 if the kind has none."""
+        if self.custom is None and self.kind != DEFINITION:
+            return builtin.generation(
+                self.group, self.kind, obj, old, subresource=subresource
+            )
+        if old is None:
+            return 1
+        left_out = {"metadata", "apiVersion", "kind"}
+        if self.has_status:
+            left_out.add("status")
+        changed = any(
+            obj.get(key) != old.get(key) for key in (obj.keys() | old.keys()) - left_out
+        )
+        return int(old["metadata"].get("generation", 0)) + changed
 
     def fields(self, obj: Plain) -> Mapping[str, str]:
         if self.custom is not None:

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from random import Random
-from typing import Any
 from uuid import UUID
 
 from trimtab.api.times import rfc3339
 from trimtab.embedded import status
 from trimtab.embedded.kinds import Kind, Plain
-from trimtab.embedded.status import FieldProblem
 
 NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 GENERATED_BASE = 58
 GENERATED_TAIL = 5
-KEPT = (
+SERVER_SET = (
     "uid",
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
-    "generation",
     "selfLink",
 )
 
@@ -75,64 +72,41 @@ def place(kind: Kind, obj: Plain, *, namespace: str) -> Plain:
     return meta
 
 
-def before_create(kind: Kind, obj: Plain, stamps: Stamps) -> None:
+def wipe(meta: Plain) -> None:
+    """Drop what no client decides, before anybody notes who wrote it."""
+    for field in SERVER_SET:
+        meta.pop(field, None)
+
+
+def before_create(obj: Plain, stamps: Stamps) -> None:
     """What a new object has that no client decides."""
     meta = metadata_of(obj)
-    for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
-        meta.pop(field, None)
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = stamps.name(meta["generateName"])
     meta["uid"] = stamps.uid()
     meta["creationTimestamp"] = stamps.time()
-    meta.pop("generation", None)
-    if kind.has_generation:
-        meta["generation"] = 1
 
 
-def before_update(kind: Kind, obj: Plain, old: Plain) -> list[FieldProblem]:
-    """Carry over what only the server changes; complain if a client tried to."""
+def before_update(obj: Plain, old: Plain) -> None:
+    """Carry over what only the server changes.
+
+    A deletion that a client made up stays in, for the rules of metadata to refuse.
+    """
     meta, before = metadata_of(obj), metadata_of(old)
-    problems = []
-    for field in KEPT:
-        given, had = meta.get(field), before.get(field)
-        if given not in (None, "", had) and field in ("uid", "creationTimestamp"):
-            problems.append(
-                status.invalid(f"metadata.{field}", given, "field is immutable")
-            )
-        if had is None:
-            meta.pop(field, None)
-        else:
-            meta[field] = had
-    problems += _finalizer_problems(meta, before)
-    return problems
+    meta.pop("selfLink", None)
+    meta.pop("generation", None)
+    for field in ("generation", "creationTimestamp", "deletionTimestamp"):
+        if before.get(field) is not None:
+            meta[field] = before[field]
+    for field in ("uid", "deletionGracePeriodSeconds"):
+        if meta.get(field) in (None, "") and field in before:
+            meta[field] = before[field]
 
 
-def _finalizer_problems(meta: Plain, before: Plain) -> list[FieldProblem]:
-    if not before.get("deletionTimestamp"):
-        return []
-    had = set(before.get("finalizers") or ())
-    added = [each for each in meta.get("finalizers") or () if each not in had]
-    if not added:
-        return []
-    shown = ", ".join(status.quoted(each) for each in added)
-    return [
-        status.forbidden_value(
-            "metadata.finalizers",
-            "no new finalizers can be added if the object is being deleted, found new "
-            f"finalizers []string{{{shown}}}",
-        )
-    ]
-
-
-def bump_generation(kind: Kind, obj: Plain, old: Plain) -> None:
-    """A new generation if anything but metadata and status changed."""
-    if kind.has_generation and wish_of(kind, obj) != wish_of(kind, old):
-        meta = metadata_of(obj)
-        meta["generation"] = int(metadata_of(old).get("generation", 0)) + 1
-
-
-def wish_of(kind: Kind, obj: Plain) -> dict[str, Any]:
-    left_out = {"metadata", "apiVersion", "kind"}
-    if kind.has_status:
-        left_out.add("status")
-    return {key: value for key, value in obj.items() if key not in left_out}
+def count_generation(
+    kind: Kind, obj: Plain, old: Plain | None, *, subresource: str
+) -> None:
+    """A new generation if what is wished for changed, in kinds that count it."""
+    generation = kind.generation(obj, old, subresource=subresource)
+    if generation:
+        metadata_of(obj)["generation"] = generation

@@ -33,6 +33,9 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 PATCH_REASONS = {400: "BadRequest", 413: "RequestEntityTooLarge", 422: "Invalid"}
 GENERATE_TRIES = 8
+MAX_MANAGER = 128
+SUMMARY = 30
+"""How much of a body a refusal repeats."""
 MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and "
     "try again"
@@ -64,7 +67,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Misfit(ApiProblem):
-    """A body with a value that its field cannot hold."""
+    """A body with a value that its field cannot hold, or a field it cannot have."""
 
     def __init__(self, handled: str, detail: str) -> None:
         super().__init__(400, "BadRequest", f"{handled}{detail}")
@@ -103,13 +106,14 @@ class Registry:
     def create(self, write: Write, obj: Plain) -> Outcome:
         """Make a new object."""
         kind = write.kind
+        _check_options(write, "CreateOptions")
         warnings = self._conform(write, obj)
         meta = metadata.place(kind, obj, namespace=write.namespace)
-        if meta.get("resourceVersion"):
+        if _number(meta.pop("resourceVersion", "")):
             raise status.ApiProblem(
                 500, "", "resourceVersion should not be set on objects to be created"
             )
-        meta.pop("resourceVersion", None)
+        metadata.wipe(meta)
         base = "" if meta.get("name") else meta.get("generateName", "")
         for attempt in range(GENERATE_TRIES):
             candidate = deepcopy(obj) if base and attempt < GENERATE_TRIES - 1 else obj
@@ -130,10 +134,11 @@ class Registry:
     def _add(self, write: Write, obj: Plain) -> Plain:
         """The common end of create and of an apply that creates."""
         kind = write.kind
-        metadata.before_create(kind, obj, self.stamps)
+        metadata.before_create(obj, self.stamps)
         if kind.custom is not None and kind.has_status:
             obj.pop("status", None)
         kind.prepare(obj, None, subresource="", allocate=self._allocate)
+        metadata.count_generation(kind, obj, None, subresource="")
         self._check(write, kind.validate(obj, None, subresource=""), obj)
         name = metadata_of(obj)["name"]
         key = kind.key(write.namespace, name)
@@ -146,25 +151,33 @@ class Registry:
     def update(self, write: Write, obj: Plain) -> Outcome:
         """Replace an object (or, by subresource, a part of it)."""
         kind = write.kind
+        _check_options(write, "UpdateOptions")
         warnings = self._conform(write, obj)
         meta = metadata.place(kind, obj, namespace=write.namespace)
-        if meta.setdefault("name", write.name) != write.name:
+        if meta.get("name") != write.name:
             raise _misnamed(meta, write)
         row = self.store.get(kind.key(write.namespace, write.name))
         if row is None:
             if kind.created_by_update and not write.subresource:
+                if meta.get("uid"):
+                    raise _other_uid(write, meta["uid"], "")
                 meta.pop("resourceVersion", None)
+                metadata.wipe(meta)
                 made = self._create_once(write, obj)
                 return Outcome(obj=made, created=True, warnings=warnings)
             raise status.not_found(kind.about, write.name)
-        self._check_version(write, meta, row)
         old = kind.decode(row.value)
+        uid = metadata_of(old)["uid"]
+        if meta.get("uid", uid) not in ("", uid):
+            raise _other_uid(write, meta["uid"], uid)
+        self._check_version(write, meta, row)
         made = self._replace(write, obj, old, row)
         return Outcome(obj=made, warnings=warnings)
 
     def patch(self, write: Write, body: bytes, content_type: str) -> Outcome:
         """Change an object by one of the four kinds of patch."""
         media = content_type.split(";")[0].strip()
+        _check_options(write, "PatchOptions", force=media == APPLY_PATCH)
         if media == APPLY_PATCH:
             return self.apply(write, bodies.decode(body, bodies.YAML))
         old, row = self.read(write.kind, write.namespace, write.name)
@@ -183,20 +196,17 @@ class Registry:
         """Server-side apply; creates the object if it is not there."""
         kind = write.kind
         self._check_apply(write, intent)
-        meta = metadata.place(kind, intent, namespace=write.namespace)
         row = self.store.get(kind.key(write.namespace, write.name))
         old = None if row is None else kind.decode(row.value)
         if row is None and write.subresource:
             raise status.not_found(kind.about, write.name)
-        if row is None and meta.get("uid"):
+        if row is None and metadata_of(intent).get("uid"):
             raise status.conflict(
                 kind.about,
                 write.name,
-                f"uid mismatch: the provided object specified uid {meta['uid']}, and "
-                "no existing object was found",
+                f"uid mismatch: the provided object specified uid "
+                f"{metadata_of(intent)['uid']}, and no existing object was found",
             )
-        if row is not None:
-            self._check_version(write, meta, row)
         try:
             obj = apply(
                 deepcopy(old),
@@ -216,8 +226,11 @@ class Registry:
         except ApplyFailed as failure:
             reason = "BadRequest" if failure.code == 400 else ""
             raise ApiProblem(failure.code, reason, failure.message) from None
+        self._check_place(write, obj)
         if old is None or row is None:
             return Outcome(obj=self._apply_new(write, obj), created=True)
+        if metadata_of(intent).get("resourceVersion"):
+            self._check_version(write, metadata_of(obj), row)
         kind.conform(obj)
         return Outcome(obj=self._replace(write, obj, old, row, applied=True))
 
@@ -237,17 +250,19 @@ class Registry:
         meta = metadata_of(intent)
         if meta.get("managedFields"):
             raise status.bad_request("metadata.managedFields must be nil")
-        for field, wanted in (
-            ("apiVersion", write.kind.api_version),
-            ("kind", write.kind.kind),
-        ):
-            if intent.get(field) != wanted:
-                raise status.bad_request(
-                    f"the {field} of the applied object is "
-                    f"{status.quoted(str(intent.get(field, '')))} and must be {wanted}"
-                )
+        version, kind = intent.get("apiVersion") or "", intent.get("kind") or ""
+        if (version, kind) != (write.kind.api_version, write.kind.kind):
+            group, _, short = version.rpartition("/")
+            raise status.bad_request(
+                f"invalid object type: {group}/{short}, Kind={kind}"
+            )
+
+    def _check_place(self, write: Write, obj: Plain) -> None:
+        """That an object is still the one that the request names."""
+        meta = metadata_of(obj)
         if meta.setdefault("name", write.name) != write.name:
             raise _misnamed(meta, write)
+        metadata.place(write.kind, obj, namespace=write.namespace)
 
     def delete(
         self, kind: Kind, namespace: str, name: str, options: DeleteOptions
@@ -296,10 +311,10 @@ class Registry:
             obj = self._account(write, old, obj)
         self._admission.update(kind, obj, old)
         obj = _keep(write, obj, old)
-        problems = metadata.before_update(kind, obj, old)
+        metadata.before_update(obj, old)
         kind.prepare(obj, old, subresource=write.subresource, allocate=self._allocate)
-        metadata.bump_generation(kind, obj, old)
-        problems += kind.validate(obj, old, subresource=write.subresource)
+        metadata.count_generation(kind, obj, old, subresource=write.subresource)
+        problems = kind.validate(obj, old, subresource=write.subresource)
         self._check(write, problems, obj)
         obj = with_settled_times(old, obj)
         metadata_of(obj)["resourceVersion"] = str(row.revision)
@@ -336,17 +351,33 @@ class Registry:
 
     def _conform(self, write: Write, obj: Plain) -> tuple[str, ...]:
         """Check what kind the body says it is, and drop what the kind does not have."""
-        kind = write.kind
-        version = obj.setdefault("apiVersion", kind.api_version)
-        if version != kind.api_version:
+        self._check_kind(write.kind, obj)
+        return self._unknown(write, obj)
+
+    def _check_kind(self, kind: Kind, obj: Plain) -> None:
+        if kind.custom is not None and not obj.get("kind"):
+            text = msgspec.json.encode(obj).decode()
+            short = text if len(text) <= SUMMARY else f"{text[:SUMMARY]} ..."
             raise status.bad_request(
-                f"the API version in the data ({version}) does not match the expected "
-                f"API version ({kind.api_version})"
+                f"the object provided is unrecognized (must be of type {kind.kind}): "
+                f"Object 'Kind' is missing in '{text}' ({short})"
             )
         given = obj.setdefault("kind", kind.kind)
+        version = obj.get("apiVersion") or ("" if kind.custom else kind.api_version)
+        if version != kind.api_version:
+            raise _wrong_version(kind, str(given), str(version))
+        obj["apiVersion"] = version
+        if given != kind.kind and kind.custom is not None:
+            named = status.GroupResource(kind.group, str(given))
+            problem = status.invalid("kind", given, f"must be {kind.kind}")
+            name = metadata_of(obj).get("name", "")
+            raise status.invalid_object(named, name, [problem])
         if given != kind.kind:
-            raise status.bad_request(f"{_handled(kind)} {given}")
-        return self._unknown(write, obj)
+            package = kind.group.partition(".")[0] or "core"
+            raise status.bad_request(
+                f"{_handled(kind, str(given))}converting ({kind.version}.{given}) to "
+                f"({package}.{kind.kind}): unknown conversion"
+            )
 
     def _conform_patched(self, write: Write, obj: Plain) -> tuple[str, ...]:
         """A patch that leaves a value of the wrong type is itself what is wrong."""
@@ -360,7 +391,7 @@ class Registry:
 
     def _unknown(self, write: Write, obj: Plain) -> tuple[str, ...]:
         kind = write.kind
-        handled = f"{_handled(kind)} {kind.kind}: "
+        handled = _handled(kind, kind.kind)
         try:
             unknown = kind.conform(obj)
         except Mistyped as problem:
@@ -369,25 +400,26 @@ class Registry:
         if not texts or write.validation == "Ignore":
             return ()
         if write.validation == "Strict":
-            raise status.bad_request(
-                f"{handled}strict decoding error: {', '.join(texts)}"
-            )
+            raise _Misfit(handled, f"strict decoding error: {', '.join(texts)}")
         return tuple(texts)
 
     def _check_version(self, write: Write, meta: Plain, row: Row) -> None:
+        """That a write is about the present version, or about none if it may be."""
+        kind = write.kind
         given = meta.get("resourceVersion", "")
-        if given and given != str(row.revision):
-            raise status.conflict(write.kind.about, write.name, MODIFIED)
-        if not given and write.kind.custom is not None and "resourceVersion" in meta:
-            raise status.invalid_object(
-                write.kind.named,
-                write.name,
-                [
-                    status.invalid(
-                        "metadata.resourceVersion", 0, "must be specified for an update"
-                    )
-                ],
+        try:
+            wanted = int(given or 0)
+        except ValueError:
+            message = f'strconv.ParseUint: parsing "{given}": invalid syntax'
+            raise ApiProblem(500, "", message) from None
+        if wanted and wanted != row.revision:
+            raise status.conflict(kind.about, write.name, MODIFIED)
+        if not wanted and kind.conditional:
+            problem = status.invalid(
+                "metadata.resourceVersion", 0, "must be specified for an update"
             )
+            raise status.invalid_object(kind.about, write.name, [problem])
+        meta["resourceVersion"] = str(row.revision)
 
     def _check(self, write: Write, problems: list[FieldProblem], obj: Plain) -> None:
         if problems:
@@ -457,15 +489,69 @@ def _deleted(kind: Kind, name: str, old: Plain) -> Plain:
     }
 
 
+def _check_options(write: Write, kind: str, *, force: bool = True) -> None:
+    """That a write is asked for as it may be."""
+    problems = []
+    if write.force and not force:
+        detail = "may not be specified for non-apply patch"
+        problems.append(status.forbidden_value("force", detail))
+    if len(write.manager.encode()) > MAX_MANAGER:
+        problems.append(status.too_long("fieldManager", MAX_MANAGER))
+    for index, letter in enumerate(write.manager):
+        if not letter.isprintable():
+            detail = f"should only contain printable characters (index {index})"
+            problems.append(status.invalid("fieldManager", write.manager, detail))
+            break
+    if problems:
+        named = status.GroupResource("meta.k8s.io", kind)
+        raise status.invalid_object(named, "", problems)
+
+
+def _number(text: Any) -> int:
+    """A version as a number; 0 if it is none."""
+    return int(text) if isinstance(text, str) and text.isdecimal() else 0
+
+
+def _other_uid(write: Write, wanted: str, found: str) -> ApiProblem:
+    """That an object is not the one that a write is about, as the storage says it."""
+    key = write.kind.etcd_key(write.namespace, write.name)
+    return status.conflict(
+        write.kind.about,
+        write.name,
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, "
+        f"UID in object meta: {found}",
+    )
+
+
 def _misnamed(meta: Plain, write: Write) -> ApiProblem:
+    if not meta.get("name"):
+        return status.bad_request(
+            f"the name of the object ({write.name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
     return status.bad_request(
         f"the name of the object ({meta.get('name', '')}) does not match the name on "
         f"the URL ({write.name})"
     )
 
 
-def _handled(kind: Kind) -> str:
-    return f'{kind.kind} in version "{kind.version}" cannot be handled as a'
+def _wrong_version(kind: Kind, given: str, version: str) -> ApiProblem:
+    if kind.custom is not None:
+        return status.bad_request(
+            f"the API version in the data ({version}) does not match the expected API "
+            f"version ({kind.api_version})"
+        )
+    short = version.rpartition("/")[2]
+    return status.bad_request(
+        f'{given} in version "{short}" cannot be handled as a {kind.kind}: no kind '
+        f'"{given}" is registered for version "{version}" in scheme '
+        '"pkg/runtime/scheme.go:111"'
+    )
+
+
+def _handled(kind: Kind, given: str) -> str:
+    return f'{given} in version "{kind.version}" cannot be handled as a {kind.kind}: '
 
 
 def _unprocessable(message: str) -> ApiProblem:

@@ -52,6 +52,8 @@ class Subresources:
         """Do what a request asks of a subresource; 404 if the kind does not have it."""
         name = target.subresource
         if write.kind.resource.subresource(name) is None:
+            if write.kind.custom is not None:
+                raise status.not_found(write.kind.about, write.name)
             raise status.no_such_path()
         if name in ("status", "finalize", "approval", "ephemeralcontainers", "resize"):
             return self._part(request, write)

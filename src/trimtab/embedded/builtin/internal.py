@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ _IN_SECURITY_CONTEXT: Final = (
 _ZERO: Final = {"s": "", "i": 0, "b": False, "f": 0, "q": "0", "x": 0}
 
 
-@cache
+@lru_cache(maxsize=1)
 def _facts() -> dict[str, list[tuple[str, str, str]]]:
     data = files(__package__).joinpath("data/internal.json").read_bytes()
     return msgspec.json.decode(data, type=dict[str, list[tuple[str, str, str]]])

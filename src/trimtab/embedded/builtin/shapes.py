@@ -13,7 +13,7 @@ what stands for it, or ``GONE``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
@@ -59,7 +59,7 @@ OFF: Final = {
 """Fields of features that are off: what they say is dropped."""
 
 
-@cache
+@lru_cache(maxsize=1)
 def _facts() -> dict[str, dict[str, str]]:
     data = files(__package__).joinpath("data/shapes.json").read_bytes()
     return msgspec.json.decode(data, type=dict[str, dict[str, str]])
@@ -91,7 +91,7 @@ def normalise(group: str, kind: str, obj: dict[str, Any]) -> None:
         ) from None
 
 
-@cache
+@lru_cache(maxsize=4096)
 def struct(shape: str) -> Fix:
     """The function of a struct; recursive types are why fields come in later."""
     fields: dict[str, Fix] = {}
@@ -239,7 +239,7 @@ def _kept(fix: Fix, make: Make, *, lists: bool) -> Fix:
     return lambda value: make() if value is None else fix(value)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _value(code: str) -> Fix:
     """The function of a value that is there."""
     kind = code[0]
