@@ -134,7 +134,7 @@ def page(
 ) -> str:
     """What is committed: the tables and the circumstances."""
     rounds = 1 + max(each.round for each in found)
-    libraries = ", ".join(f"{name} {version(name)}" for name in ("aiohttp", "msgspec"))
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("msgspec",))
     peers = ", ".join(f"{name} {number}" for name, number in versions.items())
     others = spread(found, lambda each: each.others, ".0%")
     server = middle(runs_of(found, "list", OURS), lambda each: each.server_cpu)

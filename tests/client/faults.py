@@ -118,6 +118,10 @@ class Exchange:
         """Take notice again."""
         self._transport.resume_reading()
 
+    def close(self) -> None:
+        """End the connection with a farewell."""
+        self._transport.close()
+
     def cut(self) -> Cut:
         """``raise exchange.cut()`` drops the connection without a farewell."""
         self._writer.transport.abort()

@@ -1,20 +1,34 @@
-"""A small HTTP proxy on loopback that knows CONNECT, and how to refuse it."""
+"""A small HTTP proxy on loopback: CONNECT, plain requests, and how to refuse them."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import re
+import ssl
 from contextlib import suppress
 from typing import Self
+from urllib.parse import urlsplit
 
+from tests.client import certificates
 from tests.client.faults import HOST
+
+_LOGIN = re.compile(rb"Proxy-Authorization: [^\r]*\r\n")
 
 
 class Proxy:
-    """Use it as ``async with Proxy() as proxy``; ``login`` is ``user:password``."""
+    """Use it as ``async with Proxy() as proxy``; ``login`` is ``user:password``.
+
+    With an ``answer`` it says that and nothing more. With ``tls`` it speaks TLS itself,
+    with a certificate that has that flaw.
+    """
 
     def __init__(
-        self, *, login: str | None = None, answer: bytes | None = None
+        self,
+        *,
+        login: str | None = None,
+        answer: bytes | None = None,
+        tls: certificates.Flaw | None = None,
     ) -> None:
         self.targets: list[str] = []
         """Where clients asked to be connected to."""
@@ -23,10 +37,12 @@ class Proxy:
         self.open = 0
         self._login = login
         self._answer = answer
+        self._tls: certificates.Flaw | None = tls
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._connected, HOST, 0)
+        context = certificates.server_context(self._tls) if self._tls else None
+        self._server = await asyncio.start_server(self._connected, HOST, 0, ssl=context)
         self.port: int = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -37,7 +53,13 @@ class Proxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def url(self, login: str = "") -> str:
-        return f"http://{login + '@' if login else ''}{HOST}:{self.port}"
+        scheme = "https" if self._tls else "http"
+        return f"{scheme}://{login + '@' if login else ''}{HOST}:{self.port}"
+
+    def hang_up(self) -> None:
+        """End every connection."""
+        for task in self._tasks:
+            task.cancel()
 
     async def _connected(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -46,11 +68,13 @@ class Proxy:
         assert task is not None
         self._tasks.add(task)
         self.open += 1
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
-            await self._serve(reader, writer)
-        self.open -= 1
-        self._tasks.discard(task)
-        writer.transport.abort()
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+                await self._serve(reader, writer)
+        finally:
+            self.open -= 1
+            self._tasks.discard(task)
+            writer.transport.abort()
 
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -59,15 +83,19 @@ class Proxy:
         self.heads.append(head)
         target = head.split(b" ", 2)[1].decode()
         self.targets.append(target)
-        refusal = self._answer or self._unknown(head)
+        refusal = self._unknown(head) if self._answer is None else self._answer
         if refusal is not None:
             writer.write(refusal)
             await writer.drain()
             await reader.read()
             return
-        host, _, port = target.rpartition(":")
+        tunnel = head.startswith(b"CONNECT ")
+        host, _, port = (target if tunnel else urlsplit(target).netloc).rpartition(":")
         there_reader, there = await asyncio.open_connection(host, int(port))
-        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+        if tunnel:
+            writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+        else:
+            there.write(_LOGIN.sub(b"", head))
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(_copy(reader, there))

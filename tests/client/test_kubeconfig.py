@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -630,6 +631,49 @@ def test_no_file_gets_past_as_anything_but_a_kubeconfig_or_an_error(
     data = yaml.safe_dump(tree, allow_unicode=True).encode() if structured else raw
     with suppress(ConfigError):
         assert isinstance(one(folder, data), Kubeconfig)
+
+
+words = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=8)
+values = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | words | st.just("ü")
+maps = st.dictionaries(
+    keys,
+    st.recursive(
+        values,
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4)
+        ),
+        max_leaves=12,
+    ),
+    max_size=4,
+)
+
+
+@settings(deadline=None)
+@given(tree=maps)
+def test_json_is_read_as_the_yaml_that_it_is(
+    tmp_path_factory: pytest.TempPathFactory, tree: dict[str, Any]
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    text = json.dumps(tree, ensure_ascii=False)
+    read_as: list[Any] = []
+    for start in ("", "# so that it is not taken for JSON\n"):
+        try:
+            read_as.append(one(folder, (start + text).encode()))
+        except ConfigError as error:
+            read_as.append(str(error))
+    assert read_as[0] == read_as[1]
+
+
+def test_a_kubeconfig_of_json_does_not_take_yaml_into_memory(tmp_path: Path) -> None:
+    (path,) = written(tmp_path, '{"kind": "Config", "users": []}')
+    code = (
+        "import sys; from trimtab.client.kubeconfig import read; "
+        f"read({path!r}); print('yaml' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
 
 
 secrets = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=12)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.client.conftest import Connect
 from tests.client.faults import (
     Exchange,
     FaultServer,
@@ -24,7 +25,9 @@ from tests.client.kinds import (
 from tests.client.laws import ends_within, tells_well
 from trimtab.client import Client, Watch, WatchEvent
 from trimtab.client.errors import (
+    BodyTooLarge,
     Closed,
+    Stalled,
 )
 from trimtab.testing import eventually
 
@@ -44,6 +47,12 @@ def sends(*events: Any, end: bool = True) -> Handler:
             await exchange.hang()
 
     return handler
+
+
+async def name_of_next(watch: Watch[ConfigMap]) -> str:
+    change = await anext(watch)
+    assert isinstance(change, WatchEvent)
+    return change.object.metadata.name
 
 
 async def collect(watch: Watch[Any]) -> list[Any]:
@@ -174,3 +183,39 @@ async def test_events_that_were_handed_out_are_not_kept(
             assert isinstance(last, WatchEvent)
             seen.append(weakref.ref(last.object))
         assert sum(each() is not None for each in seen) == 1
+
+
+async def test_a_reader_that_is_slow_does_not_make_a_watch_silent(
+    server: FaultServer, client: Client
+) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.events([event("ADDED", item("a"))], end=False)
+        await asyncio.sleep(0.8)
+        line = json.dumps(event("ADDED", item("b"))).encode() + b"\n"
+        await exchange.chunk(line)
+        await exchange.hang()
+
+    server.play(handler)
+    async with client.watch(ConfigMap, idle=0.5) as watch:
+        await anext(watch)
+        await asyncio.sleep(0.6)  # nobody waits, so nobody is kept waiting
+        assert await name_of_next(watch) == "b"
+        with ends_within(0.5), pytest.raises(Stalled):
+            await anext(watch)
+
+
+async def test_an_event_too_long_does_not_take_those_before_it_along(
+    server: FaultServer, connect: Connect
+) -> None:
+    line = json.dumps(event("ADDED", item("a"))).encode() + b"\n"
+
+    async def handler(exchange: Exchange) -> None:
+        await exchange.begin_chunks()
+        await exchange.chunk(line + b'{"type":"ADDED","object":{"' + b"x" * 5000)
+        await exchange.hang()
+
+    server.play(handler)
+    async with connect(body_limit=1000).watch(ConfigMap, idle=0.5) as watch:
+        assert await name_of_next(watch) == "a"
+        with pytest.raises(BodyTooLarge):
+            await anext(watch)

@@ -66,7 +66,7 @@ def test_the_lock_names_no_index() -> None:
 
 def test_an_install_brings_only_what_an_operator_needs() -> None:
     needed = {Requirement(line).name for line in PROJECT["project"]["dependencies"]}
-    assert needed == {"aiohttp", "msgspec", "PyYAML"}
+    assert needed == {"msgspec", "PyYAML"}
 
 
 def test_the_extra_all_is_every_other_extra() -> None:
@@ -83,10 +83,13 @@ def test_every_declared_range_has_an_end_or_a_reason_for_none() -> None:
     assert endless <= {"cryptography", "trimtab"}
 
 
-def test_importing_trimtab_imports_nothing_heavy() -> None:
+@pytest.mark.parametrize(
+    "used", ["trimtab.api", "trimtab.client.http; trimtab.Client; trimtab.load"]
+)
+def test_importing_trimtab_imports_nothing_heavy(used: str) -> None:
     heavy = ["aiohttp", "cryptography", "grpc", "numpy", "yaml"]
     code = (
-        "import sys, trimtab, trimtab.api\n"
+        f"import sys, trimtab, {used}\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     done = subprocess.run(

@@ -55,9 +55,12 @@ def decode(kind: type[T], body: bytes | bytearray, *, about: object) -> T:
     try:
         return codec.decoder(kind).decode(body)
     except UNREADABLE as error:
-        raise Malformed(
-            f"{about}: the answer cannot be read as {_name(kind)} ({error})."
-        ) from error
+        raise malformed(kind, error, about=about) from error
+
+
+def malformed(kind: Any, error: Exception, *, about: object) -> Malformed:
+    """What is said of an answer that is not the JSON of a ``kind``."""
+    return Malformed(f"{about}: the answer cannot be read as {_name(kind)} ({error}).")
 
 
 def _name(kind: Any) -> str:

@@ -7,22 +7,12 @@ have connections of their own, so that a hundred watches leave the pool to the c
 from __future__ import annotations
 
 import asyncio
-import io
-import socket
-import ssl
-import sys
 from collections.abc import Sequence
-from functools import partial
-from types import SimpleNamespace, TracebackType
-from typing import Any
-from urllib.parse import urlencode
-
-import aiohttp
-from aiohttp import ClientTimeout, TraceConfig
-from aiohttp.client_proto import ResponseHandler
-from yarl import URL
+from types import TracebackType
 
 from trimtab.client.config import Config
+from trimtab.client.connection import Connection, Shut
+from trimtab.client.dial import BadCertificate, Dialer, NoConnection, NoTls
 from trimtab.client.errors import (
     BodyTooLarge,
     CertificateInvalid,
@@ -38,69 +28,15 @@ from trimtab.client.transport import (
     Response,
     TransportStatistics,
 )
+from trimtab.client.wire import Body, Broken, Garbled, Head, Inflater
 
 # Below the 90 s after which kube-apiserver drops an idle connection: a request must
 # not be put on a connection that the other side is just closing.
 KEEP_ALIVE = 60.0
-READ_BUFFER = 1 << 18
-ONE_PIECE = 1 << 16
-NO_TIMEOUT = ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
-
-
-class _Counters:
-    """What the statistics are made of; the only mutable state here."""
-
-    __slots__ = ("open", "opened", "received", "reused", "sent")
-
-    def __init__(self) -> None:
-        self.opened = self.reused = self.sent = self.received = 0
-        self.open: set[ResponseHandler] = set()
-
-    def add(self, protocol: ResponseHandler) -> None:
-        self.opened += 1
-        if (closed := protocol.closed) is not None:  # else it is closed already
-            self.open.add(protocol)
-            closed.add_done_callback(lambda future: self._lost(protocol, future))
-
-    def _lost(self, protocol: ResponseHandler, future: asyncio.Future[None]) -> None:
-        self.open.discard(protocol)
-        if not future.cancelled():
-            future.exception()  # seen here, so that asyncio does not report it
-
-
-class _Protocol(ResponseHandler):
-    """One connection; what it does differently, and why, is said below."""
-
-    def close(self) -> None:
-        # Without a farewell: a peer that is gone would not answer it, and keep a dead
-        # connection open for half a minute.
-        self.abort()
-
-    def is_connected(self) -> bool:
-        # Asked before an idle connection is used again. An answer that came on it
-        # unasked (some servers say 408 before they hang up) would be taken for the
-        # answer to the next request.
-        return super().is_connected() and not self._buffer
-
-
-class _Connector(aiohttp.TCPConnector):
-    """A pool that knows which of its connections are open."""
-
-    def __init__(self, counters: _Counters, *, limit: int) -> None:
-        super().__init__(
-            limit=limit, keepalive_timeout=KEEP_ALIVE, socket_factory=_socket
-        )
-        self._counters = counters
-        self._factory: Any = partial(_Protocol, loop=asyncio.get_running_loop())
-
-    async def _create_connection(self, req: Any, traces: Any, timeout: Any) -> Any:
-        protocol = await super()._create_connection(req, traces, timeout)
-        self._counters.add(protocol)
-        return protocol
 
 
 class _UnderWay:
-    """Everything that waits for the server, so that closing can interrupt it."""
+    """Everything that waits for an answer to begin, so that closing interrupts it."""
 
     __slots__ = ("closed", "waits")
 
@@ -129,7 +65,7 @@ class _Waiting:
 
     async def __aenter__(self) -> None:
         if self._under_way.closed:
-            raise Closed(f"{self._request}: the client is closed; make a new one.")
+            raise _closed(self._request)
         await self._limit.__aenter__()
         self._under_way.waits.add(self._limit)
 
@@ -147,232 +83,217 @@ class _Waiting:
             raise Closed(text) from interrupted
 
 
-def _socket(address: Any) -> socket.socket:
-    """A socket that notices a peer which is gone without a word."""
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if sys.platform == "linux":
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 60_000)
-    made.setblocking(False)
-    return made
+class _Pool:
+    """The connections to one server, and who may have one."""
+
+    def __init__(self, dialer: Dialer, *, limit: int) -> None:
+        self.opened = self.reused = self.sent = self.received = 0
+        self.open: set[Connection] = set()
+        self.closed = False
+        self._dialer = dialer
+        self._places = asyncio.Semaphore(max(1, limit))
+        self._idle: dict[Connection, asyncio.TimerHandle] = {}
+
+    async def take(self, *, stream: bool) -> Connection:
+        """A connection to send a request on; it must be given back."""
+        if stream:
+            return await self._connect()
+        await self._places.acquire()
+        try:
+            return await self._reuse() or await self._connect()
+        except BaseException:
+            self._places.release()
+            raise
+
+    async def _reuse(self) -> Connection | None:
+        context = await self._dialer.context()
+        while self._idle:
+            connection, timer = self._idle.popitem()
+            timer.cancel()
+            if connection.usable and connection.context is context:
+                self.reused += 1
+                return connection
+            connection.abort()
+        return None
+
+    async def _connect(self) -> Connection:
+        connection = await self._dialer.connect(await self._dialer.context())
+        self.opened += 1
+        self.open.add(connection)
+        connection.closed.add_done_callback(lambda _: self._lost(connection))
+        return connection
+
+    def _lost(self, connection: Connection) -> None:
+        self.open.discard(connection)
+        if (timer := self._idle.pop(connection, None)) is not None:
+            timer.cancel()
+
+    def give_back(self, connection: Connection, *, done: bool, stream: bool) -> None:
+        """Keep a connection for the next, or end it if it is of no use."""
+        if not stream:
+            self._places.release()
+        if done and not stream and connection.usable and not self.closed:
+            loop = asyncio.get_running_loop()
+            self._idle[connection] = loop.call_later(KEEP_ALIVE, connection.abort)
+        else:
+            connection.abort()
+
+    async def close(self) -> None:
+        self.closed = True
+        closing = [connection.closed for connection in self.open]
+        for connection in tuple(self.open):
+            connection.abort(Shut())
+        if closing:  # but the loop has not told them so yet
+            await asyncio.wait(closing)
 
 
 class HttpResponse:
     """An HTTP answer, read within bounds."""
 
-    __slots__ = ("_counters", "_request", "_response", "_under_way")
+    __slots__ = ("_body", "_connection", "_head", "_inflater", "_pool", "_request")
 
     def __init__(
-        self,
-        response: aiohttp.ClientResponse,
-        request: Request,
-        counters: _Counters,
-        under_way: _UnderWay,
+        self, pool: _Pool, connection: Connection, head: Head, request: Request
     ) -> None:
-        self._response = response
+        self._pool = pool
+        self._connection: Connection | None = connection
+        self._head = head
         self._request = request
-        self._counters = counters
-        self._under_way = under_way
+        self._body = Body(head, method=request.method)
+        encoding = [value.lower() for value in head.all("content-encoding")]
+        if encoding not in ([], ["identity"], ["gzip"]):
+            raise Garbled("it is compressed in a way that nobody asked for")
+        self._inflater = Inflater() if encoding == ["gzip"] else None
 
     @property
     def status(self) -> int:
-        return self._response.status
+        return self._head.status
 
     def headers(self, name: str) -> Sequence[str]:
-        return self._response.headers.getall(name, ())
+        return self._head.all(name)
 
     async def read(self, *, limit: int) -> bytearray:
         body = bytearray()
-        async with _Waiting(self._under_way, self._request):
-            while data := await self._piece():
-                body += data
-                if len(body) > limit:
-                    raise BodyTooLarge(
-                        f"{self._request}: the answer is longer than {limit} bytes "
-                        f"({len(body)} seen); ask for less or raise the cap.",
-                        seen=len(body),
-                        limit=limit,
-                    )
+        while data := await self.chunk():
+            body += data
+            if len(body) > limit:
+                raise BodyTooLarge(
+                    f"{self._request}: the answer is longer than {limit} bytes "
+                    f"({len(body)} seen); ask for less or raise the cap.",
+                    seen=len(body),
+                    limit=limit,
+                )
         return body
 
     async def chunk(self) -> bytes:
-        async with _Waiting(self._under_way, self._request):
-            return await self._piece()
-
-    async def _piece(self) -> bytes:
+        connection = self._connection
+        if connection is None:
+            return b""
+        if self._pool.closed:
+            raise _closed(self._request)
         try:
-            data = await self._response.content.readany()
-        except (aiohttp.ClientError, OSError) as error:
-            raise _translate(error, self._request, sent=True) from error
-        self._counters.received += len(data)
+            if self._inflater is None:
+                data = await connection.take(self._body)
+            else:
+                data = await self._inflated(connection, self._inflater)
+        except (Broken, Garbled, Shut) as error:
+            raise _lost(error, self._request) from error
+        self._pool.received += len(data)
         return data
 
+    async def _inflated(self, connection: Connection, inflater: Inflater) -> bytes:
+        if inflater.waiting and (piece := inflater.inflate()):
+            return piece
+        while data := await connection.take(self._body):
+            if piece := inflater.inflate(data):
+                return piece
+        inflater.end()
+        return b""
+
     def close(self) -> None:
-        if self._response.content.at_eof():
-            self._response.release()
-        else:
-            self._response.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            done = self._body.done and self._head.persistent
+            self._pool.give_back(connection, done=done, stream=self._request.stream)
 
 
 class HttpTransport:
     """Carries requests over HTTP/1.1 and verified TLS; see the module's first lines."""
 
     def __init__(self, config: Config, *, pool: int = 32) -> None:
-        self._config = config
-        self._base = config.server
-        self._counters = _Counters()
-        self._contexts: tuple[Any, ssl.SSLContext] | None = None
-        self._pool = pool
-        self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None
-        self._sessions = None
+        self._dialer = Dialer(config)
+        self._pool = _Pool(self._dialer, limit=pool)
         self._under_way = _UnderWay()
 
-    def _session(self, *, limit: int) -> aiohttp.ClientSession:
-        session = aiohttp.ClientSession(
-            connector=_Connector(self._counters, limit=limit),
-            timeout=NO_TIMEOUT,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trace_configs=[_tracing(self._counters)],
-            read_bufsize=READ_BUFFER,
-            trust_env=False,
-        )
-        # A repeated PUT or DELETE is not the same request any more (the first one may
-        # have been carried out): whether to send again is the client's decision.
-        session._retry_connection = False
-        return session
-
-    def _session_for(self, request: Request) -> aiohttp.ClientSession:
-        """The pool of a request; both are made at the first one, inside its loop."""
-        if self._sessions is None:
-            self._sessions = (self._session(limit=self._pool), self._session(limit=0))
-        return self._sessions[1 if request.stream else 0]
-
     async def send(self, request: Request, *, progress: Progress) -> Response:
+        """Send a request; its answer's head has come when this returns.
+
+        Errors: what happens before ``progress.sent`` is :class:`Unreachable` or
+        :class:`Closed`. It is never sent a second time: whether a PUT or a DELETE may
+        be repeated, which may have been carried out, is the client's decision.
+        """
         async with _Waiting(self._under_way, request):
+            head = self._dialer.head(request)
             try:
-                response = await self._exchange(request, progress)
-            finally:
-                if progress.sent:
-                    self._counters.sent += len(request.body or b"")
-        if response.status < 200:
-            response.close()
+                connection = await self._pool.take(stream=request.stream)
+            except NoConnection as error:
+                raise _unreachable(error, request) from error
+            progress.sent = True
+            self._pool.sent += len(request.body or b"")
+            try:
+                connection.send(head, request.body)
+                return await self._answer(connection, request)
+            except BaseException as error:
+                self._pool.give_back(connection, done=False, stream=request.stream)
+                if isinstance(error, Broken | Garbled | Shut):
+                    raise _lost(error, request) from error
+                raise
+
+    async def _answer(self, connection: Connection, request: Request) -> Response:
+        head = await connection.head()
+        if head.status < 200:
             raise Malformed(
-                f"{request}: the server answered {response.status}, to change to a "
+                f"{request}: the server answered {head.status}, to change to a "
                 "protocol that nobody asked for."
             )
-        return HttpResponse(response, request, self._counters, self._under_way)
-
-    async def _exchange(
-        self, request: Request, progress: Progress
-    ) -> aiohttp.ClientResponse:
-        try:
-            return await self._session_for(request).request(
-                request.method,
-                self._url(request),
-                headers=request.headers,
-                data=_payload(request.body),
-                ssl=await self._context(),
-                proxy=self._config.proxy,
-                server_hostname=self._config.tls.server_name,
-                allow_redirects=False,
-                trace_request_ctx=progress,
-            )
-        except aiohttp.ClientResponseError as error:
-            failure = _translate(error, request, sent=progress.sent)
-        except (aiohttp.ClientError, OSError) as error:
-            raise _translate(error, request, sent=progress.sent) from error
-        raise failure  # without its cause, which holds our headers, and the token
-
-    def _url(self, request: Request) -> URL:
-        query = f"?{urlencode(request.query)}" if request.query else ""
-        return URL(f"{self._base}{request.path}{query}", encoded=True)
-
-    async def _context(self) -> ssl.SSLContext:
-        """The TLS context of the present credentials, made again when they change."""
-        material = await self._config.credentials.tls() or self._config.tls
-        if self._contexts is None or self._contexts[0] is not material:
-            self._contexts = (material, material.context())
-        return self._contexts[1]
+        return HttpResponse(self._pool, connection, head, request)
 
     async def close(self) -> None:
         self._under_way.interrupt()
-        await asyncio.sleep(0)  # who waits is to hear it from us, not from the library
-        for protocol in tuple(self._counters.open):
-            protocol.close()
-        for session in self._sessions or ():
-            await session.close()
-        closed = [each.closed for each in self._counters.open if each.closed]
-        if closed:  # but the loop has not told them so yet
-            await asyncio.wait(closed)
+        await asyncio.sleep(0)  # who waits is to hear it from us, not from the pool
+        await self._pool.close()
 
     def statistics(self) -> TransportStatistics:
-        counters = self._counters
+        pool = self._pool
         return TransportStatistics(
-            connections_opened=counters.opened,
-            connections_open=len(counters.open),
-            connections_reused=counters.reused,
-            bytes_sent=counters.sent,
-            bytes_received=counters.received,
+            connections_opened=pool.opened,
+            connections_open=len(pool.open),
+            connections_reused=pool.reused,
+            bytes_sent=pool.sent,
+            bytes_received=pool.received,
         )
 
 
-def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
-    """A body; a large one in a form that is written in pieces."""
-    return io.BytesIO(body) if body and len(body) > ONE_PIECE else body
+def _closed(request: Request) -> Closed:
+    return Closed(f"{request}: the client is closed; make a new one.")
 
 
-def _tracing(counters: _Counters) -> TraceConfig:
-    """Hooks that see a connection reused and a request about to leave."""
-    trace = TraceConfig()
-
-    async def reused(*_: object) -> None:
-        counters.reused += 1
-
-    async def leaving(_: object, context: SimpleNamespace, __: object) -> None:
-        context.trace_request_ctx.sent = True
-
-    trace.on_connection_reuseconn.append(reused)
-    trace.on_request_headers_sent.append(leaving)
-    return trace
-
-
-def _translate(error: Exception, request: Request, *, sent: bool) -> TransportError:
-    """The error of ours that says what the HTTP library's error means to a caller."""
-    why = _why(error)
-    if sent:
-        if isinstance(error, aiohttp.ClientResponseError):
-            return Malformed(f"{request}: the answer is not HTTP that can be read.")
-        return Disconnected(f"{request}: the answer broke off ({why}).")
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return CertificateInvalid(
-            f"{request}: the server's certificate was not accepted ({why}); "
-            "check certificate-authority and server in the kubeconfig."
+def _lost(error: Exception, request: Request) -> TransportError:
+    """What happened to an answer, in the words of a caller."""
+    if isinstance(error, Shut):
+        return Closed(f"{request}: the client was closed meanwhile.")
+    if isinstance(error, Garbled):
+        return Malformed(
+            f"{request}: the answer is not HTTP that can be read ({error})."
         )
-    if isinstance(error, aiohttp.ClientConnectorSSLError | ssl.SSLError):
-        return CertificateInvalid(f"{request}: TLS could not be agreed on ({why}).")
+    return Disconnected(f"{request}: the answer broke off ({error}).")
+
+
+def _unreachable(error: NoConnection, request: Request) -> Unreachable:
+    """Why there is no connection, in the words of a caller."""
+    if isinstance(error, BadCertificate | NoTls):
+        return CertificateInvalid(f"{request}: {error}.")
     return Unreachable(
-        f"{request}: no connection to the API server ({why}); "
+        f"{request}: no connection to the API server ({error}); "
         "is it running, and is this its address?"
     )
-
-
-def _why(error: Exception) -> str:
-    """What the library's error says, without what does not belong into a sentence.
-
-    Not its repr: that of some holds the headers of the request, and the token.
-    """
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"the proxy answered {error.status}"
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "the server hung up"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        inner = error.certificate_error
-        return getattr(inner, "verify_message", None) or str(inner)
-    if isinstance(error, aiohttp.ClientConnectorError):
-        inner = error.os_error
-        return f"{error.host}:{error.port}: {inner.strerror or inner}"
-    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -68,12 +68,6 @@ def page_type(item: Any) -> Any:
     )
 
 
-@lru_cache(maxsize=512)
-def event_type(item: Any) -> Any:
-    """The struct of a watch event that carries an object."""
-    return msgspec.defstruct("Event", [("type", str), ("object", item)], gc=False)
-
-
 class RawEvent(msgspec.Struct, gc=False):
     """A watch event whose object is not decoded yet."""
 

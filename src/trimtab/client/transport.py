@@ -66,7 +66,10 @@ class Response(Protocol):
         ...
 
     def close(self) -> None:
-        """Give the connection back if the body was read to its end, else end it."""
+        """Give the connection back if the body was read to its end, else end it.
+
+        Whoever waits in :meth:`chunk` is woken, by an empty piece or an error.
+        """
         ...
 
 

@@ -7,12 +7,13 @@ the type; a bookmark and an error, which carry other things, are told apart firs
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from trimtab.api import codec
 from trimtab.client import answers
 from trimtab.client.calls import Calls, Stream
 from trimtab.client.errors import (
@@ -26,7 +27,6 @@ from trimtab.client.kinds import (
     BookmarkObject,
     Kind,
     RawEvent,
-    event_type,
     info_of,
     type_of,
 )
@@ -116,8 +116,9 @@ class Watch(Generic[T]):
         self._request = asked.request(kind)
         self._deadline = deadline
         self._idle = idle
-        self._type = event_type(type_of(kind))
+        self._read = _reader(kind)
         self._stream: Stream | None = None
+        self._silence = _Silence(idle, self.close)
         self._entered = False
         self._failure: Exception | None = None
         """What came behind events that were handed out; raised at the next call."""
@@ -145,6 +146,7 @@ class Watch(Generic[T]):
         """End the watch; iteration stops."""
         self._lines.clear()
         self._tail.clear()
+        self._silence.close()
         if self._stream is not None:
             self._stream.close()
             self._stream = None
@@ -188,38 +190,43 @@ class Watch(Generic[T]):
     async def _next_lines(self) -> list[bytes]:
         """The lines that the next piece of the answer completes, at least one."""
         while True:
+            self._check_tail()
             data = await self._chunk()
             if not data:
                 self._ended()
                 raise StopAsyncIteration
-            head, newline, rest = data.rpartition(b"\n")
-            if newline:
-                self._tail += head
-                lines = self._tail.split(b"\n")
-                self._tail = bytearray(rest)
-                if complete := [bytes(line) for line in lines if line]:
-                    return complete
-            else:
-                self._tail += rest
-            self._check_tail()
+            lines = data.split(b"\n")
+            rest = lines.pop()
+            if lines and self._tail:
+                lines[0] = bytes(self._tail + lines[0])
+                self._tail.clear()
+            self._tail += rest
+            if complete := [line for line in lines if line]:
+                return complete
 
     async def _chunk(self) -> bytes:
         if self._stream is None:
             return b""
+        self._silence.begins()
         try:
-            async with asyncio.timeout(self._idle):
-                return await self._stream.chunk()
-        except TimeoutError as error:
-            self.close()
-            raise Stalled(
-                f"{self._request}: the watch was silent for {self._idle:.3g} s; "
-                "watch again from the last revision."
-            ) from error
-        except Exception:
+            data = await self._stream.chunk()
+        except Exception as error:
+            self._check_silence(error)
             if self._stream is None:
                 return b""  # it was closed from our side, by another task
             self.close()
             raise
+        finally:
+            self._silence.ends()
+        self._check_silence(None)
+        return data
+
+    def _check_silence(self, error: Exception | None) -> None:
+        if self._silence.too_long:
+            raise Stalled(
+                f"{self._request}: the watch was silent for {self._idle:.3g} s; "
+                "watch again from the last revision."
+            ) from error
 
     def _ended(self) -> None:
         within = bool(self._tail)
@@ -259,8 +266,10 @@ class Watch(Generic[T]):
         raise Malformed(f"{self._request}: {raw.type!r} is no kind of watch event.")
 
     def _change(self, line: bytes) -> WatchEvent[T]:
-        event = answers.decode(self._type, line, about=self._request)
-        return WatchEvent(event.type, event.object)
+        try:
+            return self._read(line)
+        except answers.UNREADABLE as error:
+            raise answers.malformed(WatchEvent, error, about=self._request) from error
 
     def _bookmark(self, raw: RawEvent) -> Bookmark:
         mark = answers.decode(BookmarkObject, raw.object, about=self._request)
@@ -269,3 +278,53 @@ class Watch(Generic[T]):
             initial_events_end=mark.metadata.annotations.get(INITIAL_EVENTS_END)
             == "true",
         )
+
+
+def _reader(kind: Kind) -> Callable[[bytes], WatchEvent[Any]]:
+    """Decodes a line straight into the event that is handed out."""
+    event: Any = WatchEvent[type_of(kind)]  # type: ignore[misc]
+    return codec.decoder(event).decode
+
+
+class _Silence:
+    """Calls when one wait is longer than ``limit``; one timer does for many waits.
+
+    A timer for each wait would cost more than decoding what was waited for. This one
+    looks, when it is due, how long the present wait has been, and comes back later.
+    """
+
+    __slots__ = ("_call", "_limit", "_since", "_timer", "too_long")
+
+    def __init__(self, limit: float, call: Callable[[], None]) -> None:
+        self._limit = limit
+        self._call = call
+        self._since: float | None = None
+        """When the present wait began; None between two."""
+        self._timer: asyncio.TimerHandle | None = None
+        self.too_long = False
+
+    def begins(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._since = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_at(self._since + self._limit, self._look)
+
+    def ends(self) -> None:
+        self._since = None
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._since is None:
+            return  # nobody waits; the next wait makes a new timer
+        loop = asyncio.get_running_loop()
+        due = self._since + self._limit
+        if loop.time() < due:
+            self._timer = loop.call_at(due, self._look)
+        else:
+            self.too_long = True
+            self._call()
