@@ -1,6 +1,7 @@
 """Records what a fresh kube-apiserver has before anybody wrote anything to it.
 
-The embedded server installs the same objects. Run it again for a new version:
+Controllers run meanwhile, as they fill in the roles that are aggregated. The embedded
+server installs the same objects. Run it again for a new version:
 ``.venv/bin/python hack/record_bootstrap.py``.
 """
 
@@ -11,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from trimtab.testing import cluster
+from trimtab.testing import Options, cluster, eventually
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "src/trimtab/embedded/data/bootstrap.jsonl"
@@ -38,7 +39,17 @@ def plain(obj: dict[str, Any]) -> dict[str, Any]:
 
 async def record() -> list[str]:
     lines = []
-    async with cluster("real") as control_plane:
+    options = Options(controllers=True)
+    async with cluster("real", options=options) as control_plane:
+
+        async def are_aggregated() -> bool:
+            names = ("admin", "edit", "view")
+            text = await control_plane.kubectl(
+                "get", "clusterroles", *names, "-o", "json"
+            )
+            return all(each.get("rules") for each in json.loads(text)["items"])
+
+        await eventually(are_aggregated, within=30)
         for kind in KINDS:
             text = await control_plane.kubectl("get", kind, "-A", "-o", "json")
             items = json.loads(text)["items"]

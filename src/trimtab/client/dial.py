@@ -21,8 +21,6 @@ from trimtab.client.connection import Connection, reason
 from trimtab.client.transport import Request
 from trimtab.client.wire import Broken, Garbled, request_bytes
 
-# How long one address of a name may keep the next one waiting (RFC 8305).
-EYEBALLS = 0.25
 PORTS = {"http": 80, "https": 443}
 
 
@@ -137,13 +135,14 @@ async def _dial(
     connection = Connection(loop)
     secure = address.scheme == "https"
     try:
+        # One address after the other: asyncio's race between them loses the socket
+        # that has just won when the caller is cancelled at that moment.
         transport, _ = await loop.create_connection(
             lambda: connection,
             address.hostname or "",
             address.port or PORTS[address.scheme],
             ssl=context if secure else None,
             server_hostname=name if secure else None,
-            happy_eyeballs_delay=EYEBALLS,
         )
     except OSError as error:
         raise _failure(error, address, peer=peer) from error

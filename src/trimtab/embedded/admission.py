@@ -14,7 +14,7 @@ import msgspec
 
 from trimtab.embedded import status
 from trimtab.embedded.kinds import Kind, Plain
-from trimtab.embedded.limits import apply_limits
+from trimtab.embedded.limits import apply_limits, claim_complaints
 from trimtab.embedded.metadata import metadata_of
 from trimtab.embedded.status import GroupResource
 from trimtab.embedded.store import Store
@@ -24,6 +24,7 @@ ACCOUNTS = "core/serviceaccounts/"
 LIMITS = "core/limitranges/"
 PRIORITIES = "scheduling.k8s.io/priorityclasses/"
 PODS = "core/pods/"
+CLAIMS = "core/persistentvolumeclaims/"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 TOLERATED_SECONDS = 300
@@ -39,9 +40,13 @@ class Admission:
 
     def create(self, kind: Kind, obj: Plain, namespace: str) -> None:
         """Admit a new object, or say why not; may add to it."""
+        if kind.prefix == PRIORITIES:
+            self._check_default(kind, obj)
         if not kind.namespaced:
             return
         self._check_namespace(kind, obj, namespace)
+        if kind.prefix == CLAIMS:
+            self._limits(kind, obj, namespace)
         if kind.prefix == PODS:
             self._limits(kind, obj, namespace)
             self._account(kind, obj, namespace)
@@ -50,6 +55,12 @@ class Admission:
 
     def update(self, kind: Kind, obj: Plain, old: Plain) -> None:
         """Admit a change, or say why not; may add to it."""
+        if kind.prefix == PRIORITIES:
+            self._check_default(kind, obj)
+        if kind.prefix == PODS:
+            for field in ("priority", "preemptionPolicy"):
+                if field in old["spec"]:
+                    obj["spec"].setdefault(field, old["spec"][field])
 
     def _read(self, key: str) -> Plain | None:
         row = self._store.get(key)
@@ -61,7 +72,7 @@ class Admission:
             raise status.not_found(GroupResource("", "namespaces"), namespace)
         if not metadata_of(found).get("deletionTimestamp"):
             return
-        name = metadata_of(obj).get("name", "")
+        name = _name(obj)
         problem = status.forbidden(
             kind.about,
             name,
@@ -80,12 +91,13 @@ class Admission:
         ranges = [msgspec.json.decode(row.value) for row in rows]
         if not ranges:
             return
-        complaints = apply_limits(obj, ranges)
+        check = claim_complaints if kind.prefix == CLAIMS else apply_limits
+        complaints = check(obj, ranges)
         if complaints:
             text = complaints[0]
             if len(complaints) > 1:
                 text = f"[{', '.join(complaints)}]"
-            raise status.forbidden(kind.about, metadata_of(obj).get("name", ""), text)
+            raise status.forbidden(kind.about, _name(obj), text)
 
     def _account(self, kind: Kind, obj: Plain, namespace: str) -> None:
         """The pod's service account, and a volume with a token of it."""
@@ -96,7 +108,7 @@ class Admission:
         if account is None:
             raise status.forbidden(
                 kind.about,
-                metadata_of(obj).get("name", ""),
+                _name(obj),
                 f"error looking up service account {namespace}/{name}: serviceaccount "
                 f"{status.quoted(name)} not found",
             )
@@ -130,7 +142,7 @@ class Admission:
         if name and found is None:
             raise status.forbidden(
                 kind.about,
-                metadata_of(obj).get("name", ""),
+                _name(obj),
                 f"no PriorityClass with name {name} was found",
             )
         if found is not None and not name:
@@ -140,14 +152,33 @@ class Admission:
         if given is not None and given != value:
             raise status.forbidden(
                 kind.about,
-                metadata_of(obj).get("name", ""),
+                _name(obj),
                 f"the integer value of priority ({given}) must not be provided in pod "
                 f"spec; priority admission controller computed {value} from the given "
                 "PriorityClass name",
             )
         spec["priority"] = value
         policy = (found or {}).get("preemptionPolicy", "PreemptLowerPriority")
-        spec.setdefault("preemptionPolicy", policy)
+        given = spec.setdefault("preemptionPolicy", policy)
+        if given != policy:
+            raise status.forbidden(
+                kind.about,
+                _name(obj),
+                f"the string value of PreemptionPolicy ({given}) must not be provided "
+                f"in pod spec; priority admission controller computed {policy} from "
+                "the given PriorityClass name",
+            )
+
+    def _check_default(self, kind: Kind, obj: Plain) -> None:
+        """One class at most is that of pods that name none."""
+        default = self._default_priority() if obj.get("globalDefault") else None
+        if default is not None and _name(default) != _name(obj):
+            raise status.forbidden(
+                kind.about,
+                _name(obj),
+                f"PriorityClass {_name(default)} is already marked as default. Only "
+                "one default can exist",
+            )
 
     def _default_priority(self) -> Plain | None:
         defaults = [
@@ -156,6 +187,12 @@ class Admission:
             if (obj := msgspec.json.decode(row.value)).get("globalDefault")
         ]
         return min(defaults, key=lambda obj: int(obj["value"]), default=None)
+
+
+def _name(obj: Plain) -> str:
+    """What an object is called in a refusal."""
+    meta = metadata_of(obj)
+    return str(meta.get("name") or meta.get("generateName") or "")
 
 
 def _containers(spec: Plain) -> Iterator[Plain]:

@@ -28,6 +28,7 @@ from trimtab.embedded.lists import (
     list_request,
     number_of,
     too_large_version,
+    wants_initial,
 )
 from trimtab.embedded.metadata import Stamps
 from trimtab.embedded.registry import Outcome, Registry, Write
@@ -44,6 +45,7 @@ WATCH_SECONDS = (1800.0, 3600.0)
 MAINTENANCE = 10.0
 MAX_MANAGER = 128
 PLAIN = "text/plain"
+NOT_ALLOWED = "the server does not allow this method on the requested resource"
 VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
@@ -177,11 +179,17 @@ class Api:
             return self._document(request)
         kind = self.catalog.find(target.group, target.version, target.resource)
         if kind is None:
-            raise status.no_such_path()
+            raise self._unknown(target)
         answer = self._object(request, target, kind)
         if isinstance(answer, Answer) and kind.custom and kind.custom.warning:
             answer.headers = (*answer.headers, _warning(kind.custom.warning))
         return answer
+
+    def _unknown(self, target: Target) -> ApiProblem:
+        """A resource that is not served: of a group that is there, or of none."""
+        if any(each.group == target.group for each in self.catalog.resources()):
+            return bodies.Unrouted(404, "NotFound", str(status.no_such_path()))
+        return status.no_such_path()
 
     def _object(
         self, request: ApiRequest, target: Target, kind: Kind
@@ -216,15 +224,15 @@ class Api:
         if not target.name and request.method == "GET":
             verb = "list"
         if verb not in kind.resource.verbs:
-            raise status.method_not_allowed(kind.about, verb)
+            raise bodies.Unrouted(405, "MethodNotAllowed", NOT_ALLOWED)
         if bool(target.name) != (verb in ("get", "update", "patch", "delete")):
-            raise status.method_not_allowed(kind.about, verb)
+            raise bodies.Unrouted(405, "MethodNotAllowed", NOT_ALLOWED)
 
     def _check_create_only(
         self, request: ApiRequest, target: Target, kind: Kind
     ) -> None:
         if not target.subresource and request.method != "POST":
-            raise status.method_not_allowed(kind.about, request.method.lower())
+            raise bodies.Unrouted(405, "MethodNotAllowed", NOT_ALLOWED)
 
     def _renderer(self, request: ApiRequest, kind: Kind) -> Renderer:
         form = bodies.form_of(request.headers.get("accept", ""))
@@ -238,13 +246,14 @@ class Api:
         self, request: ApiRequest, target: Target, kind: Kind
     ) -> Answer | WatchAnswer:
         renderer = self._renderer(request, kind)
-        if request.flag("watch"):
+        if target.watch or (request.flag("watch") and not target.name):
             return self._watch(request, target, kind, renderer)
         if target.name:
             asked = number_of(request.query.get("resourceVersion", ""))
             if asked > self.store.revision:
                 raise too_large_version(asked, self.store.revision)
             row = self.registry.row(kind, target.namespace, target.name)
+            renderer.fits(many=False)
             return Answer(
                 content_type=renderer.form.media, body=renderer.one(row.value)
             )
@@ -256,6 +265,7 @@ class Api:
             asked_list,
             selection.matcher(),
         )
+        renderer.fits(many=True)
         pieces = renderer.many(page.values, page.metadata())
         if renderer.form.media != JSON:
             whole = msgspec.json.decode(b"".join(pieces))
@@ -267,13 +277,14 @@ class Api:
         self, request: ApiRequest, target: Target, kind: Kind, renderer: Renderer
     ) -> WatchAnswer:
         version = request.query.get("resourceVersion", "")
+        if renderer.form.media != JSON:
+            raise status.not_acceptable(bodies.WATCHED)
+        initial = wants_initial(request)
         since = number_of(version)
         current = self.store.revision
-        if since > current:
+        if initial and since > current:
             raise too_large_version(since, current)
-        initial_end = request.flag("sendInitialEvents")
-        asked_none = request.query.get("sendInitialEvents", "") in ("false", "0")
-        initial = initial_end or (since == 0 and not asked_none)
+        bookmarks = request.flag("allowWatchBookmarks")
         seconds = request.number("timeoutSeconds")
         if not seconds:
             seconds_left = self._random.uniform(*WATCH_SECONDS)
@@ -289,10 +300,10 @@ class Api:
                 bookmark=renderer.bookmark,
                 failure=failure_line,
             ),
-            since=current if initial or asked_none else since,
+            since=current if initial or not since else since,
             initial=initial,
-            initial_end=initial_end,
-            bookmarks=request.flag("allowWatchBookmarks"),
+            initial_end=initial and bookmarks,
+            bookmarks=bookmarks,
             timeout=seconds_left,
         )
         return WatchAnswer(watcher=watcher)

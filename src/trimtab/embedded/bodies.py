@@ -8,11 +8,21 @@ from typing import Any
 import msgspec
 
 from trimtab.embedded import status
+from trimtab.embedded.status import ApiProblem
 
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 WRITTEN = (JSON, YAML)
+WATCHED = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+
+
+class Unrouted(ApiProblem):
+    """What the real server refuses before it looks for an object: empty details."""
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return {**super().status, "details": {}}
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -30,17 +40,35 @@ def form_of(accept: str) -> Form:
     """The best form that a client accepts and we have; 406 if there is none."""
     if not accept:
         return Form()
-    for choice in accept.split(","):
+    choices = sorted(accept.split(","), key=_quality, reverse=True)
+    for choice in choices:
         form = _form(choice)
         if form is not None:
             return form
-    raise status.not_acceptable((JSON, YAML, PROTOBUF))
+    types = (JSON, YAML, PROTOBUF)
+    if any(choice.split(";")[0].strip() in types for choice in choices):
+        raise status.not_acceptable(types)
+    listed = ", ".join(types)
+    text = f"406: Not Acceptable\n\nAvailable representations: {listed}"
+    raise Unrouted(406, "NotAcceptable", text)
+
+
+def _quality(choice: str) -> float:
+    """How much a client likes a form; of those it likes alike the first one wins."""
+    for part in choice.split(";")[1:]:
+        name, _, value = part.strip().partition("=")
+        if name == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 0.0
+    return 1.0
 
 
 def _form(choice: str) -> Form | None:
     media, *parameters = (part.strip() for part in choice.split(";"))
     facts = dict(each.split("=", 1) for each in parameters if "=" in each)
-    if media in ("*/*", "application/*", ""):
+    if media in ("*/*", ""):
         media = JSON
     if media not in WRITTEN or facts.get("stream", "watch") != "watch":
         return None

@@ -77,8 +77,11 @@ def _container(
     else:
         if not isinstance(value, dict):
             raise _mistyped(value, parent, path, type)
+        # A value that is no object is said to be wrong in the map, whatever its key.
+        named = element.shape == "object"
         for key, item in value.items():
-            _element(element, item, parent, f"{path}.{key}", unknown)
+            inner = f"{path}.{key}" if named else path
+            _element(element, item, parent, inner, unknown)
 
 
 def _element(
@@ -108,8 +111,9 @@ def _mistyped(value: Any, parent: Type, path: str, type: Type) -> Mistyped:
     """The words of Go's JSON decoder; it leaves list positions out of its paths."""
     struct = parent.name.rpartition(".")[2]
     plain = "".join(part.split("]")[-1] for part in path.split("["))
+    fraction = f" {value}" if isinstance(value, float) else ""
     return Mistyped(
-        f"json: cannot unmarshal {_json_name(value)} into Go struct field "
+        f"json: cannot unmarshal {_json_name(value)}{fraction} into Go struct field "
         f"{struct}.{plain} of type {_go_type(type)}"
     )
 

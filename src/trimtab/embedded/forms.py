@@ -15,9 +15,10 @@ import msgspec
 from trimtab.embedded import bodies
 from trimtab.embedded.bodies import JSON, Form
 from trimtab.embedded.kinds import Kind, Plain
-from trimtab.embedded.status import ApiProblem
+from trimtab.embedded.status import ApiProblem, bad_request, invalid
 
 META = "meta.k8s.io"
+INCLUDED = ("Metadata", "Object", "None")
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -37,12 +38,29 @@ class Renderer:
         self.kind = kind
         self.form = form
         self._include = include or "Metadata"
+        if form.shape == "Table" and self._include not in INCLUDED:
+            raise _bad_include(include)
         self._now = now
+        self._begun = False
+        # Tables of a watch name their columns once, so each watch renders its own.
+        self._own = object() if form.shape == "Table" else None
 
     @property
     def shared(self) -> Any:
         """Renderers that are equal here render alike."""
-        return (self.kind.api_version, self.form, self._include)
+        return (self.kind.api_version, self.form, self._include, self._own)
+
+    def fits(self, *, many: bool) -> None:
+        """406 if metadata of one object was asked for of many, or of many of one."""
+        shape = self.form.shape
+        if shape == "PartialObjectMetadata" and many:
+            what = f"is a list ({_go_type(self.kind)}List)"
+        elif shape == "PartialObjectMetadataList" and not many:
+            what = f"is not a list ({_go_type(self.kind)})"
+        else:
+            return
+        text = f"you requested {shape}, but the requested object {what}"
+        raise ApiProblem(406, "NotAcceptable", text)
 
     def one(self, value: bytes) -> bytes:
         """One object, as the answer to a get."""
@@ -71,13 +89,19 @@ class Renderer:
         head, item = self._list_head(), self.kind.item
         if self.form.shape:
             item = self._partial
+        if self.kind.custom is not None and not self.form.shape:
+            meta = {"continue": "", **meta}
         head["metadata"] = meta
-        yield msgspec.json.encode(head)[:-1] + b',"items":['
+        yield msgspec.json.encode(head)[:-1] + b',"items":'
         first = True
         for value in values:
-            yield item(value) if first else b"," + item(value)
+            yield b"[" + item(value) if first else b"," + item(value)
             first = False
-        yield b"]}\n"
+        if first:
+            # Bare metadata has no list where the real server has none to convert.
+            yield b"null}\n" if self.form.shape else b"[]}\n"
+        else:
+            yield b"]}\n"
 
     def _list_head(self) -> Plain:
         if self.form.shape:
@@ -93,7 +117,10 @@ class Renderer:
         if type == "DELETED":
             value = with_revision(self.kind, value, revision)
         if self.form.shape == "Table":
-            body = self._table([value], resource_version=str(revision))
+            body = self._table(
+                [value], resource_version=str(revision), columns=not self._begun
+            )
+            self._begun = True
         elif self.form.shape:
             body = self._partial(value)
         else:
@@ -105,21 +132,27 @@ class Renderer:
         meta: Plain = {"resourceVersion": str(revision)}
         if initial_end:
             meta["annotations"] = {INITIAL_EVENTS_END: "true"}
-        meta["creationTimestamp"] = None
         obj: Plain = {"kind": self.kind.kind, "apiVersion": self.kind.api_version}
         if self.form.shape:
             obj = {"kind": self.form.shape, "apiVersion": f"{META}/{self.form.version}"}
-        if self.form.shape == "Table":
-            meta.pop("creationTimestamp")
         obj["metadata"] = meta
         return event_line("BOOKMARK", obj)
 
     def _partial(self, value: bytes) -> bytes:
         meta = bytes(_metadata(value).metadata)
-        head = {"kind": "PartialObjectMetadata", "apiVersion": f"{META}/v1"}
+        head = {
+            "kind": "PartialObjectMetadata",
+            "apiVersion": f"{META}/{self.form.version}",
+        }
         return msgspec.json.encode(head)[:-1] + b',"metadata":' + meta + b"}"
 
-    def _table(self, values: Iterable[bytes], *, resource_version: str | None) -> bytes:
+    def _table(
+        self,
+        values: Iterable[bytes],
+        *,
+        resource_version: str | None,
+        columns: bool = True,
+    ) -> bytes:
         now = self._now()
         rows = []
         version = resource_version
@@ -134,13 +167,17 @@ class Renderer:
                     "apiVersion": f"{META}/{self.form.version}",
                     "metadata": obj["metadata"],
                 }
+            else:
+                row["object"] = None
             rows.append(row)
             version = version or obj["metadata"].get("resourceVersion")
         table = {
             "kind": "Table",
             "apiVersion": f"{META}/{self.form.version}",
             "metadata": {"resourceVersion": version or ""},
-            "columnDefinitions": [_column(each) for each in self.kind.columns()],
+            "columnDefinitions": [_column(each) for each in self.kind.columns()]
+            if columns
+            else None,
             "rows": rows,
         }
         return msgspec.json.encode(table)
@@ -149,6 +186,18 @@ class Renderer:
         if self.form.media == JSON:
             return body + b"\n"
         return bodies.encode(msgspec.json.decode(body), self.form.media)
+
+
+def _bad_include(include: str) -> ApiProblem:
+    detail = "must be 'Metadata', 'Object', 'None', or empty"
+    problem = invalid("includeObject", include, detail)
+    return bad_request(f"Unable to convert to Table as requested: {problem}")
+
+
+def _go_type(kind: Kind) -> str:
+    if kind.custom is not None:
+        return "*unstructured.Unstructured"
+    return f"*{kind.group.split('.')[0] or 'core'}.{kind.kind}"
 
 
 def with_revision(kind: Kind, value: bytes, revision: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,11 +13,45 @@ NOTE = "kubernetes.io/limit-ranger"
 
 
 def apply_limits(pod: Plain, ranges: Iterable[Plain]) -> list[str]:
-    """Give a pod the defaults of the ranges; what it then still breaks, in words."""
-    items = [
-        item for each in ranges for item in (each.get("spec") or {}).get("limits") or ()
-    ]
-    of_containers = [item for item in items if item.get("type") == "Container"]
+    """Give a pod the defaults of the ranges; what breaks the first that is broken."""
+    known = [(each.get("spec") or {}).get("limits") or () for each in ranges]
+    for items in known:
+        _apply_defaults(pod, [item for item in items if item["type"] == "Container"])
+    for items in known:
+        if complaints := list(_complaints(pod, items)):
+            return complaints
+    return []
+
+
+def claim_complaints(claim: Plain, ranges: Iterable[Plain]) -> list[str]:
+    """What a volume claim breaks, in words; only what it asks for counts."""
+    spec = claim.get("spec") or {}
+    requests = (spec.get("resources") or {}).get("requests") or {}
+    for each in ranges:
+        complaints = [
+            text
+            for item in (each.get("spec") or {}).get("limits") or ()
+            if item["type"] == "PersistentVolumeClaim"
+            for text in _claim_bounds(item, requests)
+        ]
+        if complaints:
+            return complaints
+    return []
+
+
+def _claim_bounds(item: Plain, requests: Plain) -> Iterator[str]:
+    for name, bound in sorted((item.get("min") or {}).items()):
+        yield from _below(item["type"], name, _quantity(bound), requests, {})
+    for name, bound in sorted((item.get("max") or {}).items()):
+        most = _quantity(bound)
+        text = f"maximum {name} usage per {item['type']} is {most}"
+        if name not in requests:
+            yield f"{text}.  No request is specified"
+        elif _quantity(requests[name]) > most:
+            yield f"{text}, but request is {_quantity(requests[name])}"
+
+
+def _apply_defaults(pod: Plain, items: Sequence[Plain]) -> None:
     notes = [
         note
         for key, what in (
@@ -25,12 +59,15 @@ def apply_limits(pod: Plain, ranges: Iterable[Plain]) -> list[str]:
             ("initContainers", "init container"),
         )
         for container in pod["spec"].get(key) or ()
-        for note in _defaulted(container, of_containers, what)
+        for note in _defaulted(container, items, what)
     ]
     if notes:
         annotations = pod["metadata"].setdefault("annotations", {})
         annotations[NOTE] = "LimitRanger plugin set: " + "; ".join(notes)
-    return list(_complaints(pod, items))
+
+
+def _quantity(value: Any) -> Quantity:
+    return value if isinstance(value, Quantity) else Quantity(value)
 
 
 def _defaulted(container: Plain, items: Iterable[Plain], what: str) -> Iterator[str]:
@@ -53,24 +90,48 @@ def _defaulted(container: Plain, items: Iterable[Plain], what: str) -> Iterator[
 
 
 def _complaints(pod: Plain, items: Iterable[Plain]) -> Iterator[str]:
+    spec = pod["spec"]
     for item in items:
-        if item.get("type") == "Container":
-            for container in pod["spec"].get("containers") or ():
-                yield from _broken(item, container.get("resources") or {})
-        elif item.get("type") == "Pod":
-            yield from _broken(item, _sum(pod))
+        if item["type"] == "Container":
+            for key in ("containers", "initContainers"):
+                for container in spec.get(key) or ():
+                    yield from _broken(item, container.get("resources") or {})
+        elif item["type"] == "Pod":
+            total = {key: _total(spec, key) for key in ("requests", "limits")}
+            yield from _broken(item, total)
 
 
-def _sum(pod: Plain) -> Plain:
-    """What the containers of a pod take together."""
-    total: dict[str, dict[str, Quantity]] = {"requests": {}, "limits": {}}
-    for container in pod["spec"].get("containers") or ():
-        for key, amounts in total.items():
-            given = (container.get("resources") or {}).get(key) or {}
-            for name, amount in given.items():
-                value = Quantity(amount)
-                amounts[name] = amounts[name] + value if name in amounts else value
-    return total
+def _total(spec: Plain, key: str) -> dict[str, Quantity]:
+    """What the containers of a pod take together, at the most at one time."""
+    total: dict[str, Quantity] = {}
+    for container in spec.get("containers") or ():
+        total = _sum(total, _amounts(container, key))
+    beside: dict[str, Quantity] = {}
+    most: dict[str, Quantity] = {}
+    for container in spec.get("initContainers") or ():
+        taken = _amounts(container, key)
+        if container.get("restartPolicy") == "Always":  # it stays beside the others
+            total = _sum(total, taken)
+            beside = _sum(beside, taken)
+            most = _larger(most, beside)
+        else:
+            most = _larger(most, _sum(taken, beside))
+    return {**_larger(total, most), **_amounts(spec, key)}
+
+
+def _amounts(holder: Plain, key: str) -> dict[str, Quantity]:
+    given = (holder.get("resources") or {}).get(key) or {}
+    return {name: _quantity(amount) for name, amount in given.items()}
+
+
+def _sum(one: dict[str, Quantity], two: dict[str, Quantity]) -> dict[str, Quantity]:
+    both = {name: one[name] + two[name] for name in one.keys() & two.keys()}
+    return {**one, **two, **both}
+
+
+def _larger(one: dict[str, Quantity], two: dict[str, Quantity]) -> dict[str, Quantity]:
+    both = {name: max(one[name], two[name]) for name in one.keys() & two.keys()}
+    return {**one, **two, **both}
 
 
 def _broken(item: Plain, resources: Plain) -> Iterator[str]:
@@ -78,21 +139,23 @@ def _broken(item: Plain, resources: Plain) -> Iterator[str]:
     kind = item["type"]
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     for name, bound in sorted((item.get("min") or {}).items()):
-        least = Quantity(bound)
-        yield from _below(
-            f"minimum {name} usage per {kind} is {least}", name, requests, least
-        )
+        yield from _below(kind, name, _quantity(bound), requests, limits)
     for name, bound in sorted((item.get("max") or {}).items()):
-        yield from _above(kind, name, Quantity(bound), requests, limits)
+        yield from _above(kind, name, _quantity(bound), requests, limits)
     for name, bound in sorted((item.get("maxLimitRequestRatio") or {}).items()):
-        yield from _ratio(kind, name, Quantity(bound), requests, limits)
+        yield from _ratio(kind, name, _quantity(bound), requests, limits)
 
 
-def _below(text: str, name: str, given: Plain, least: Quantity) -> Iterator[str]:
-    if name not in given:
+def _below(
+    kind: str, name: str, least: Quantity, requests: Plain, limits: Plain
+) -> Iterator[str]:
+    text = f"minimum {name} usage per {kind} is {least}"
+    if name not in requests:
         yield f"{text}.  No request is specified"
-    elif Quantity(given[name]) < least:
-        yield f"{text}, but request is {Quantity(given[name])}"
+    elif _quantity(requests[name]) < least:
+        yield f"{text}, but request is {_quantity(requests[name])}"
+    elif name in limits and _quantity(limits[name]) < least:
+        yield f"{text}, but limit is {_quantity(limits[name])}"
 
 
 def _above(
@@ -101,23 +164,24 @@ def _above(
     text = f"maximum {name} usage per {kind} is {most}"
     if name not in limits:
         yield f"{text}.  No limit is specified"
-    elif Quantity(limits[name]) > most:
-        yield f"{text}, but limit is {Quantity(limits[name])}"
-    elif name in requests and Quantity(requests[name]) > most:
-        yield f"{text}, but request is {Quantity(requests[name])}"
+    elif _quantity(limits[name]) > most:
+        yield f"{text}, but limit is {_quantity(limits[name])}"
+    elif name in requests and _quantity(requests[name]) > most:
+        yield f"{text}, but request is {_quantity(requests[name])}"
 
 
 def _ratio(
     kind: str, name: str, most: Quantity, requests: Plain, limits: Plain
 ) -> Iterator[str]:
     text = f"{name} max limit to request ratio per {kind} is {most}"
-    if name not in requests or name not in limits:
-        yield f"{text}, but no request is specified or request is 0"
-        return
-    asked = Fraction(Quantity(requests[name]).milli)
+    asked = Fraction(_quantity(requests.get(name, 0)).milli)
     if asked == 0:
         yield f"{text}, but no request is specified or request is 0"
         return
-    ratio = Fraction(Quantity(limits[name]).milli) / asked
+    limit = Fraction(_quantity(limits.get(name, 0)).milli)
+    if limit == 0:
+        yield f"{text}, but no limit is specified or limit is 0"
+        return
+    ratio = limit / asked
     if ratio > Fraction(most.milli, 1000):
         yield f"{text}, but provided ratio is {float(ratio):.6f}"

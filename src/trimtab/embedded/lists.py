@@ -26,6 +26,7 @@ EXPIRED = (
     "modified, or deleted between the time the first chunk was returned and now may "
     "show up in the list."
 )
+NOT_OLDER = "NotOlderThan"
 LIST_OPTIONS = GroupResource("meta.k8s.io", "ListOptions")
 
 
@@ -45,7 +46,8 @@ class Token(msgspec.Struct, frozen=True, array_like=True):
             return msgspec.json.decode(raw, type=cls)
         except (ValueError, msgspec.DecodeError):
             raise status.bad_request(
-                "continue key is not valid: encoded continue token is malformed"
+                "invalid continue token: continue key is not valid: "
+                "encoded continue token is malformed"
             ) from None
 
 
@@ -77,13 +79,16 @@ class ListPage(msgspec.Struct, kw_only=True):
 
 def list_request(request: ApiRequest, *, current: int) -> ListRequest:
     """What a query asks for; all combinations of version, match, limit and continue."""
-    limit = request.number("limit") or 0
+    limit = max(0, request.number("limit") or 0)
+    request.number("timeoutSeconds")
     after = request.query.get("continue", "")
     version = request.query.get("resourceVersion", "")
     match = request.query.get("resourceVersionMatch", "")
     problems = _problems(request, version, match, after)
     if problems:
         raise status.invalid_object(LIST_OPTIONS, "", problems)
+    if version == "0":
+        limit = 0  # the real server answers from its cache, which has no pages
     if after:
         token = Token.parse(after)
         if version not in ("", "0"):
@@ -91,7 +96,11 @@ def list_request(request: ApiRequest, *, current: int) -> ListRequest:
                 "specifying resource version is not allowed when using continue"
             )
         return ListRequest(revision=token.revision, after=token.after, limit=limit)
-    asked = number_of(version)
+    try:
+        asked = number_of(version)
+    except ApiProblem as problem:
+        text = f"invalid resource version: {problem.message}"
+        raise status.bad_request(text) from None
     if asked > current:
         raise too_large_version(asked, current)
     exact = match == "Exact" or (not match and asked > 0 and limit > 0)
@@ -99,21 +108,13 @@ def list_request(request: ApiRequest, *, current: int) -> ListRequest:
 
 
 def number_of(version: str) -> int:
-    """A resource version as the number that it is."""
+    """A resource version as the number that it is; 500 as the real server says it."""
     if version in ("", "0"):
         return 0
-    if not version.isdecimal():
-        raise status.invalid_object(
-            LIST_OPTIONS,
-            "",
-            [
-                status.invalid(
-                    "resourceVersion",
-                    version,
-                    f'strconv.ParseUint: parsing "{version}": invalid syntax',
-                )
-            ],
-        )
+    if not (version.isascii() and version.isdecimal()):
+        detail = f"strconv.ParseUint: parsing {status.quoted(version)}: invalid syntax"
+        problem = status.invalid("resourceVersion", version, detail)
+        raise ApiProblem(500, "", str(problem))
     return int(version)
 
 
@@ -136,15 +137,15 @@ def too_large_version(asked: int, current: int) -> ApiProblem:
 def _problems(
     request: ApiRequest, version: str, match: str, after: str
 ) -> list[FieldProblem]:
+    problems = _match_problems(version, match, after) if match else []
+    if "sendInitialEvents" in request.query:
+        detail = "sendInitialEvents is forbidden for list"
+        problems.append(status.forbidden_value("sendInitialEvents", detail))
+    return problems
+
+
+def _match_problems(version: str, match: str, after: str) -> list[FieldProblem]:
     field = "resourceVersionMatch"
-    if match and request.query.get("sendInitialEvents") and not request.flag("watch"):
-        return [
-            status.forbidden_value(
-                "sendInitialEvents", "sendInitialEvents is forbidden for list"
-            )
-        ]
-    if not match:
-        return []
     problems = []
     if not version:
         detail = f"{field} is forbidden unless resourceVersion is provided"
@@ -159,6 +160,34 @@ def _problems(
         detail = f'{field} "exact" is forbidden for resourceVersion "0"'
         problems.append(status.forbidden_value(field, detail))
     return problems
+
+
+def wants_initial(request: ApiRequest) -> bool:
+    """Whether a watch begins with what is there; 422 for options that do not fit."""
+    field = "resourceVersionMatch"
+    match = request.query.get(field, "")
+    sending = request.flag("sendInitialEvents")
+    asked = "sendInitialEvents" in request.query
+    if not asked and not match:
+        # Older clients mean this by a watch from nowhere.
+        sending = asked = request.query.get("resourceVersion", "") in ("", "0")
+        match = NOT_OLDER if asked else ""
+    details = []
+    if asked and match != NOT_OLDER:
+        details.append(f"sendInitialEvents requires setting {field} to {NOT_OLDER}")
+    if match and not asked:
+        details.append(
+            f"{field} is forbidden for watch unless sendInitialEvents is provided"
+        )
+    problems = [status.forbidden_value(field, detail) for detail in details]
+    if match and match != NOT_OLDER:
+        problems.append(status.not_supported(field, match, (NOT_OLDER,)))
+    if match and request.query.get("continue"):
+        detail = f"{field} is forbidden when continue is provided"
+        problems.append(status.forbidden_value(field, detail))
+    if problems:
+        raise status.invalid_object(LIST_OPTIONS, "", problems)
+    return sending
 
 
 def list_page(

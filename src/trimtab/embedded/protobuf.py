@@ -48,14 +48,27 @@ class Broken(Exception):
     """Bytes that are no message."""
 
 
+# What reading can end in when a value is not of the type that its field has.
+BROKEN = (
+    ArithmeticError,
+    AttributeError,
+    Broken,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    msgspec.MsgspecError,
+    struct.error,
+)
+
+
 def decode(body: bytes) -> Plain:
     """The object in a body; 400 if it is not one, or of a kind without a message."""
     try:
-        envelope = _message(_envelope(), body[len(MAGIC) :])
         if not body.startswith(MAGIC):
             raise Broken("it does not begin as a Kubernetes object")
-        return _object(envelope)
-    except (Broken, IndexError, struct.error, UnicodeDecodeError) as error:
+        return _object(_message(_envelope(), body[len(MAGIC) :]))
+    except BROKEN as error:
         raise status.bad_request(
             f"unable to decode the protobuf body of the request: {error}"
         ) from None

@@ -43,6 +43,9 @@ MODIFIED = (
 """What a lost compare-and-swap is called."""
 
 
+UNSUPPORTED = "415: Unsupported Media Type"
+
+
 class Write(msgspec.Struct, frozen=True, kw_only=True):
     """Where a write goes and how: all that is not the object."""
 
@@ -160,7 +163,7 @@ class Registry:
         if row is None:
             if kind.created_by_update and not write.subresource:
                 if meta.get("uid"):
-                    raise _other_uid(write, meta["uid"], "")
+                    raise other_uid(write, meta["uid"], "")
                 meta.pop("resourceVersion", None)
                 metadata.wipe(meta)
                 made = self._create_once(write, obj)
@@ -169,7 +172,7 @@ class Registry:
         old = kind.decode(row.value)
         uid = metadata_of(old)["uid"]
         if meta.get("uid", uid) not in ("", uid):
-            raise _other_uid(write, meta["uid"], uid)
+            raise other_uid(write, meta["uid"], uid)
         self._check_version(write, meta, row)
         made = self._replace(write, obj, old, row)
         return Outcome(obj=made, warnings=warnings)
@@ -184,10 +187,13 @@ class Registry:
         obj = self._patched(write.kind, old, body, media)
         if not isinstance(obj, dict):
             raise _unprocessable("the patch does not leave an object")
+        if media == STRATEGIC_PATCH:  # it changes a struct, which has neither
+            obj.update(apiVersion=write.kind.api_version, kind=write.kind.kind)
         warnings = self._conform_patched(write, obj)
         meta = metadata_of(obj)
         if meta.get("name") != write.name:
             raise _misnamed(meta, write)
+        metadata.place(write.kind, obj, namespace=write.namespace)
         self._check_version(write, meta, row)
         made = self._replace(write, obj, old, row)
         return Outcome(obj=made, warnings=warnings)
@@ -195,7 +201,7 @@ class Registry:
     def apply(self, write: Write, intent: Plain) -> Outcome:
         """Server-side apply; creates the object if it is not there."""
         kind = write.kind
-        self._check_apply(write, intent)
+        self.check_apply(write, intent)
         row = self.store.get(kind.key(write.namespace, write.name))
         old = None if row is None else kind.decode(row.value)
         if row is None and write.subresource:
@@ -240,7 +246,10 @@ class Registry:
         self._admission.create(write.kind, obj, write.namespace)
         return self._add(write, obj)
 
-    def _check_apply(self, write: Write, intent: Plain) -> None:
+    def check_apply(
+        self, write: Write, intent: Plain, *, type: tuple[str, str] | None = None
+    ) -> None:
+        """That an apply says who it is by, and is of the right apiVersion and kind."""
         if not write.manager:
             raise status.invalid_object(
                 status.GroupResource("meta.k8s.io", "PatchOptions"),
@@ -251,7 +260,7 @@ class Registry:
         if meta.get("managedFields"):
             raise status.bad_request("metadata.managedFields must be nil")
         version, kind = intent.get("apiVersion") or "", intent.get("kind") or ""
-        if (version, kind) != (write.kind.api_version, write.kind.kind):
+        if (version, kind) != (type or (write.kind.api_version, write.kind.kind)):
             group, _, short = version.rpartition("/")
             raise status.bad_request(
                 f"invalid object type: {group}/{short}, Kind={kind}"
@@ -327,6 +336,14 @@ class Registry:
             return obj
         return self._put(kind, row.key, obj, expect=row.revision)
 
+    def replace_scaled(self, write: Write, obj: Plain, old: Plain, row: Row) -> Plain:
+        """Store an object whose replicas were changed, and its managed fields."""
+        write = msgspec.structs.replace(write, subresource="")
+        if _number(metadata_of(obj).get("resourceVersion")):
+            self._check_version(write, metadata_of(obj), row)
+        metadata_of(obj)["resourceVersion"] = str(row.revision)
+        return self._replace(write, obj, old, row, applied=True)
+
     def _patched(self, kind: Kind, old: Plain, body: bytes, media: str) -> Any:
         try:
             patch = msgspec.json.decode(body)
@@ -344,10 +361,9 @@ class Registry:
             raise ApiProblem(
                 error.code, PATCH_REASONS.get(error.code, ""), str(error)
             ) from None
-        accepted = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH]
         if kind.custom is None:
-            accepted.insert(2, STRATEGIC_PATCH)
-        raise status.unsupported_media_type(accepted)
+            raise ApiProblem(415, "UnsupportedMediaType", UNSUPPORTED)
+        raise status.unsupported_media_type([JSON_PATCH, MERGE_PATCH, APPLY_PATCH])
 
     def _conform(self, write: Write, obj: Plain) -> tuple[str, ...]:
         """Check what kind the body says it is, and drop what the kind does not have."""
@@ -374,29 +390,37 @@ class Registry:
             raise status.invalid_object(named, name, [problem])
         if given != kind.kind:
             package = kind.group.partition(".")[0] or "core"
-            raise status.bad_request(
-                f"{_handled(kind, str(given))}converting ({kind.version}.{given}) to "
-                f"({package}.{kind.kind}): unknown conversion"
+            raise _Misfit(
+                _handled(kind, str(given)),
+                f"converting ({kind.version}.{given}) to ({package}.{kind.kind}): "
+                "unknown conversion",
             )
 
     def _conform_patched(self, write: Write, obj: Plain) -> tuple[str, ...]:
         """A patch that leaves a value of the wrong type is itself what is wrong."""
         text = msgspec.json.encode(obj).decode()
         try:
-            return self._conform(write, obj)
+            self._check_kind(write.kind, obj)
+            return self._unknown(write, obj, ordered=sorted)
         except _Misfit as misfit:
             problem = status.invalid("patch", text, misfit.detail)
             nothing = status.GroupResource("", "")
             raise status.invalid_object(nothing, "", [problem]) from None
 
-    def _unknown(self, write: Write, obj: Plain) -> tuple[str, ...]:
+    def _unknown(
+        self,
+        write: Write,
+        obj: Plain,
+        *,
+        ordered: Callable[[list[str]], list[str]] = list,
+    ) -> tuple[str, ...]:
         kind = write.kind
         handled = _handled(kind, kind.kind)
         try:
             unknown = kind.conform(obj)
         except Mistyped as problem:
             raise _Misfit(handled, str(problem)) from None
-        texts = [f"unknown field {status.quoted(field)}" for field in unknown]
+        texts = [f"unknown field {status.quoted(field)}" for field in ordered(unknown)]
         if not texts or write.validation == "Ignore":
             return ()
         if write.validation == "Strict":
@@ -499,9 +523,8 @@ def _check_options(write: Write, kind: str, *, force: bool = True) -> None:
         problems.append(status.too_long("fieldManager", MAX_MANAGER))
     for index, letter in enumerate(write.manager):
         if not letter.isprintable():
-            detail = f"should only contain printable characters (index {index})"
+            detail = f"invalid character U+{ord(letter):04X} (at position {index})"
             problems.append(status.invalid("fieldManager", write.manager, detail))
-            break
     if problems:
         named = status.GroupResource("meta.k8s.io", kind)
         raise status.invalid_object(named, "", problems)
@@ -512,7 +535,7 @@ def _number(text: Any) -> int:
     return int(text) if isinstance(text, str) and text.isdecimal() else 0
 
 
-def _other_uid(write: Write, wanted: str, found: str) -> ApiProblem:
+def other_uid(write: Write, wanted: str, found: str) -> ApiProblem:
     """That an object is not the one that a write is about, as the storage says it."""
     key = write.kind.etcd_key(write.namespace, write.name)
     return status.conflict(
@@ -543,10 +566,10 @@ def _wrong_version(kind: Kind, given: str, version: str) -> ApiProblem:
             f"version ({kind.api_version})"
         )
     short = version.rpartition("/")[2]
-    return status.bad_request(
-        f'{given} in version "{short}" cannot be handled as a {kind.kind}: no kind '
-        f'"{given}" is registered for version "{version}" in scheme '
-        '"pkg/runtime/scheme.go:111"'
+    return _Misfit(
+        f'{given} in version "{short}" cannot be handled as a {kind.kind}: ',
+        f'no kind "{given}" is registered for version "{version}" in scheme '
+        '"pkg/runtime/scheme.go:111"',
     )
 
 

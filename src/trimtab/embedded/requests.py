@@ -10,6 +10,7 @@ from trimtab.embedded import status
 
 NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 TRUE = frozenset({"true", "1", "True", "TRUE", "t", "T"})
+FALSE = frozenset({"0", "false"})
 
 
 class User(msgspec.Struct, frozen=True):
@@ -33,8 +34,8 @@ class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
     user: User
 
     def flag(self, name: str) -> bool:
-        """A boolean query parameter."""
-        return self.query.get(name, "") in TRUE
+        """A boolean query parameter: true unless it is absent or says it is not."""
+        return self.query.get(name, "0").lower() not in FALSE
 
     def number(self, name: str) -> int | None:
         """A whole-number query parameter; 400 if it is something else."""
@@ -58,6 +59,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+    watch: bool = False
+    """The path itself asks for a watch, as only old clients do."""
 
 
 def target_of(path: str) -> Target | None:
@@ -70,6 +73,9 @@ def target_of(path: str) -> Target | None:
     else:
         return None
     namespace = ""
+    watch = rest[0] == "watch" and len(rest) > 1
+    if watch:
+        rest = rest[1:]
     within = rest[0] == "namespaces" and len(rest) > 2
     if within and (rest[2] not in NAMESPACE_SUBRESOURCES or len(rest) > 3):
         namespace, rest = rest[1], rest[2:]
@@ -85,4 +91,5 @@ def target_of(path: str) -> Target | None:
         namespace=namespace,
         name=name,
         subresource=subresource,
+        watch=watch,
     )

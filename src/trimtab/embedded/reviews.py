@@ -7,6 +7,7 @@ what an access review answers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +21,7 @@ from trimtab.embedded.tokens import Tokens
 ACCESS = frozenset(
     {"SelfSubjectAccessReview", "SubjectAccessReview", "LocalSubjectAccessReview"}
 )
+AUTHENTICATED = "system:authenticated"
 
 
 class Reviews:
@@ -34,7 +36,7 @@ class Reviews:
         content_type = request.headers.get("content-type", bodies.JSON)
         obj = bodies.decode(request.body, content_type) if request.body else {}
         obj = {"kind": kind.kind, "apiVersion": kind.api_version, **obj}
-        meta = {**(obj.get("metadata") or {}), "creationTimestamp": None}
+        meta = dict(obj.get("metadata") or {})
         if kind.kind in ACCESS:
             state: Plain = {"allowed": True}
         elif kind.kind == "SelfSubjectReview":
@@ -43,17 +45,34 @@ class Reviews:
         elif kind.kind == "SelfSubjectRulesReview":
             state = _rules()
         elif kind.kind == "TokenReview":
-            state = self._token((obj.get("spec") or {}).get("token", ""))
+            state = self._token(obj.get("spec") or {})
         else:
             raise status.method_not_allowed(kind.about, "create")
         return Outcome(obj={**obj, "metadata": meta, "status": state}, created=True)
 
-    def _token(self, token: str) -> Plain:
-        user = self._tokens.verify(token, now=self._now())
-        if user is None:
+    def _token(self, spec: Plain) -> Plain:
+        token = spec.get("token", "")
+        if not token:
+            raise status.bad_request(
+                "token is required for TokenReview in authentication"
+            )
+        wanted = tuple(spec.get("audiences") or self._tokens.audiences)
+        known = {each: self._verified(token, each) for each in wanted}
+        meant = [each for each, user in known.items() if user is not None]
+        if not meant:
             return {"user": {}, "error": "invalid bearer token"}
-        audiences = list(self._tokens.audiences)
-        return {"authenticated": True, "user": _user(user), "audiences": audiences}
+        user = known[meant[0]]
+        assert user is not None, "only good ones are meant"
+        told = _user(user)
+        groups = told.get("groups", [])
+        told["groups"] = [*groups, *({AUTHENTICATED} - set(groups))]
+        return {"authenticated": True, "user": told, "audiences": meant}
+
+    def _verified(self, token: str, audience: str) -> User | None:
+        """Whose token it is, for one audience."""
+        tokens = copy(self._tokens)
+        tokens.audiences = (audience,)
+        return tokens.verify(token, now=self._now())
 
 
 def _user(user: User) -> Plain:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 
@@ -14,22 +12,24 @@ from trimtab.api.times import rfc3339
 from trimtab.embedded import bodies, status
 from trimtab.embedded.catalog import Catalog
 from trimtab.embedded.deletion import delete_options
-from trimtab.embedded.kinds import Kind, Plain
+from trimtab.embedded.kinds import Plain
 from trimtab.embedded.metadata import metadata_of
-from trimtab.embedded.patches import json_patch, merge_patch
-from trimtab.embedded.registry import (
-    JSON_PATCH,
-    MERGE_PATCH,
-    MODIFIED,
-    Outcome,
-    Registry,
-    Write,
-)
+from trimtab.embedded.registry import Outcome, Registry, Write, other_uid
 from trimtab.embedded.requests import ApiRequest, Target
+from trimtab.embedded.scales import Scales
 from trimtab.embedded.tokens import Tokens
 
 LEAST_TOKEN_SECONDS = 600
-SCALE = "autoscaling/v1"
+VERBS = {
+    "GET": "get",
+    "POST": "create",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
+BINDABLE = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+MOST_TOKEN_SECONDS = 2**32
+NOT_ALLOWED = "the server does not allow this method on the requested resource"
 
 
 class Subresources:
@@ -47,14 +47,21 @@ class Subresources:
         self._catalog = catalog
         self._tokens = tokens
         self._now = now
+        self._scales = Scales(registry)
 
     def handle(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
         """Do what a request asks of a subresource; 404 if the kind does not have it."""
         name = target.subresource
-        if write.kind.resource.subresource(name) is None:
+        served = write.kind.resource.subresource(name)
+        if served is None:
             if write.kind.custom is not None:
                 raise status.not_found(write.kind.about, write.name)
             raise status.no_such_path()
+        verb = VERBS.get(request.method, "")
+        if verb not in served.verbs:
+            if write.kind.custom is not None:
+                raise status.method_not_allowed(write.kind.about, verb)
+            raise status.ApiProblem(405, "MethodNotAllowed", NOT_ALLOWED)
         if name in ("status", "finalize", "approval", "ephemeralcontainers", "resize"):
             return self._part(request, write)
         special: dict[str, Callable[..., Outcome]] = {
@@ -84,51 +91,16 @@ class Subresources:
         return self._registry.update(write, _body(request))
 
     def _scale(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
-        kind = write.kind
-        obj, row = self._registry.read(kind, write.namespace, write.name)
-        scale = scale_of(kind, obj)
-        if request.method == "GET":
-            return Outcome(obj=scale)
-        wanted = self._wanted_scale(request, scale)
-        meta = metadata_of(wanted)
-        given = meta.get("resourceVersion", "")
-        if given and given != str(row.revision):
-            raise status.conflict(kind.about, write.name, MODIFIED)
-        replicas = (wanted.get("spec") or {}).get("replicas", 0)
-        if not isinstance(replicas, int) or replicas < 0:
-            problem = status.invalid(
-                "spec.replicas", replicas, "must be greater than or equal to 0"
-            )
-            named = status.GroupResource("autoscaling", "Scale")
-            raise status.invalid_object(named, write.name, [problem])
-        changed = deepcopy(obj)
-        set_replicas(kind, changed, replicas)
-        outcome = self._registry.update(write, changed)
-        return Outcome(obj=scale_of(kind, outcome.obj))
-
-    def _wanted_scale(self, request: ApiRequest, scale: Plain) -> Plain:
-        if request.method == "PUT":
-            return _body(request)
-        media = request.headers.get("content-type", "").split(";")[0]
-        patch = bodies.decode_any(request.body)
-        change: Any = json_patch if media == JSON_PATCH else merge_patch
-        if media in (JSON_PATCH, MERGE_PATCH) or "strategic" in media:
-            changed: Plain = change(deepcopy(scale), patch)
-            return changed
-        if "apply-patch" in media:
-            merged: Plain = merge_patch(
-                deepcopy(scale), bodies.decode(request.body, bodies.YAML)
-            )
-            return merged
-        raise status.unsupported_media_type((JSON_PATCH, MERGE_PATCH))
+        return self._scales.handle(request, write)
 
     def _evict(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
         kind = write.kind
-        pod, _ = self._registry.read(kind, write.namespace, write.name)
         body = _body(request)
+        _check_named(body, "Eviction", "policy", write.name)
+        pod, _ = self._registry.read(kind, write.namespace, write.name)
         options = delete_options(request, body.get("deleteOptions") or {})
-        if not options.dry_run and _is_running(pod):
-            self._spend_budget(pod, write)
+        if _is_running(pod):
+            self._spend_budget(pod, write, dry_run=options.dry_run)
         self._registry.delete(kind, write.namespace, write.name, options)
         done: Plain = {
             "kind": "Status",
@@ -139,7 +111,7 @@ class Subresources:
         }
         return Outcome(obj=done, created=True)
 
-    def _spend_budget(self, pod: Plain, write: Write) -> None:
+    def _spend_budget(self, pod: Plain, write: Write, *, dry_run: bool) -> None:
         """An eviction needs a disruption that every budget of the pod still allows."""
         kind = self._catalog.find("policy", "v1", "poddisruptionbudgets")
         assert kind is not None, "budgets are built in"
@@ -150,12 +122,16 @@ class Subresources:
             if _selects((budget := kind.decode(row.value)), labels)
         ]
         if len(found) > 1:
-            raise status.internal(
+            raise status.ApiProblem(
+                500,
+                "",
                 "This pod has more than one PodDisruptionBudget, which the eviction "
-                "subresource does not support."
+                "subresource does not support.",
             )
         for row, budget in found:
             state = budget.get("status") or {}
+            if _is_spared(pod, budget):
+                continue
             if state.get("disruptionsAllowed", 0) < 1:
                 name = metadata_of(budget)["name"]
                 raise _budget_forbids(name, state)
@@ -163,18 +139,20 @@ class Subresources:
             def spend(obj: Plain) -> None:
                 obj["status"]["disruptionsAllowed"] -= 1
 
-            self._registry.amend(kind, row.key, spend)
+            if not dry_run:
+                self._registry.amend(kind, row.key, spend)
 
     def _bind(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
         kind = self._catalog.find("", "v1", "pods")
         assert kind is not None, "pods are built in"
         body = _body(request)
+        _check_named(body, "Binding", "core", target.name)
+        node = _node_of(body)
         pod, row = self._registry.read(kind, target.namespace, target.name)
-        node = (body.get("target") or {}).get("name", "")
-        if not node:
-            named = status.GroupResource("", "Binding")
-            problem = status.required("target.name")
-            raise status.invalid_object(named, target.name, [problem])
+        uid, given = metadata_of(pod)["uid"], metadata_of(body).get("uid", "")
+        if given not in ("", uid):
+            named = msgspec.structs.replace(write, kind=kind, name=target.name)
+            raise other_uid(named, given, uid)
         if (pod.get("spec") or {}).get("nodeName"):
             assigned = pod["spec"]["nodeName"]
             raise status.conflict(
@@ -208,18 +186,16 @@ class Subresources:
         body = _body(request)
         spec = body.get("spec") or {}
         seconds = int(spec.get("expirationSeconds") or 3600)
-        if seconds < LEAST_TOKEN_SECONDS:
-            named = status.GroupResource("authentication.k8s.io", "TokenRequest")
-            problem = status.invalid(
-                "spec.expirationSeconds",
-                seconds,
-                "may not specify a duration less than 10 minutes",
-            )
-            raise status.invalid_object(named, "", [problem])
+        _check_token(body, seconds, write.name)
+        bound = self._bound(spec.get("boundObjectRef"), write.namespace)
         expires = self._now() + timedelta(seconds=seconds)
         audiences = list(spec.get("audiences") or self._tokens.audiences)
         token = self._tokens.issue(
-            account, audiences=audiences, now=self._now(), seconds=seconds
+            account,
+            audiences=audiences,
+            now=self._now(),
+            seconds=seconds,
+            bound=bound,
         )
         answer = {
             "kind": "TokenRequest",
@@ -237,6 +213,31 @@ class Subresources:
             "status": {"token": token, "expirationTimestamp": rfc3339(expires)},
         }
         return Outcome(obj=answer, created=True)
+
+    def _bound(self, wanted: Plain | None, namespace: str) -> Plain | None:
+        """The object that a token lives and dies with, which must be there."""
+        if not wanted:
+            return None
+        name, version = wanted.get("kind", ""), wanted.get("apiVersion", "")
+        plural = BINDABLE.get(name) if version == "v1" else None
+        kind = self._catalog.find("", "v1", plural) if plural else None
+        if kind is None:
+            group, _, short = version.rpartition("/")
+            raise status.bad_request(
+                f"cannot bind token to object of type {group}/{short}, Kind={name}"
+            )
+        within = namespace if kind.namespaced else ""
+        obj, _ = self._registry.read(kind, within, wanted.get("name", ""))
+        meta = metadata_of(obj)
+        given = wanted.get("uid") or meta["uid"]
+        if given != meta["uid"]:
+            raise status.conflict(
+                kind.named,
+                meta["name"],
+                f"the UID in the bound object reference ({given}) does not match the "
+                "UID in record. The object might have been deleted and then recreated",
+            )
+        return {"kind": name, "name": meta["name"], "uid": meta["uid"]}
 
     def _log(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
         """No node runs here; a kubelet that does answers instead."""
@@ -256,12 +257,56 @@ def _check_container(pod: Plain, wanted: str, name: str) -> None:
     ]
     if wanted and wanted not in names:
         raise status.bad_request(f"container {wanted} is not valid for pod {name}")
-    ordinary = [each["name"] for each in spec.get("containers") or ()]
+    ordinary = spec.get("containers") or ()
     if not wanted and len(ordinary) != 1:
         raise status.bad_request(
             f"a container name must be specified for pod {name}, choose one of: "
-            f"[{' '.join(ordinary)}]"
+            f"[{' '.join(names)}]"
         )
+
+
+def _check_named(body: Plain, kind: str, package: str, name: str) -> None:
+    """That a body is of the kind, and about the object, that the path says."""
+    given = body.get("kind") or kind
+    if given != kind:
+        short = str(body.get("apiVersion", "")).rpartition("/")[2]
+        raise status.bad_request(
+            f'{given} in version "{short}" cannot be handled as a {kind}: converting '
+            f"({short}.{given}) to ({package}.{kind}): unknown conversion"
+        )
+    if metadata_of(body).get("name") != name:
+        raise status.bad_request(f"name in URL does not match name in {kind} object")
+
+
+def _node_of(body: Plain) -> str:
+    """The node of a binding; its rules are told as plain errors."""
+    target = body.get("target") or {}
+    if target.get("kind", "") not in ("", "Node"):
+        problem = status.not_supported(
+            "target.kind", target["kind"], ("Node", "<empty>")
+        )
+    elif not target.get("name"):
+        problem = status.required("target.name")
+    else:
+        return str(target["name"])
+    raise status.ApiProblem(500, "", status.aggregate([problem]))
+
+
+def _check_token(body: Plain, seconds: int, name: str) -> None:
+    named = status.GroupResource("authentication.k8s.io", "TokenRequest")
+    field = "spec.expirationSeconds"
+    given = metadata_of(body).get("name") or name
+    if given != name:
+        detail = "must match the service account name if specified"
+        problem = status.invalid("metadata.name", given, detail)
+        raise status.invalid_object(named, name, [problem])
+    if seconds < LEAST_TOKEN_SECONDS:
+        detail = "may not specify a duration less than 10 minutes"
+    elif seconds > MOST_TOKEN_SECONDS:
+        detail = "may not specify a duration larger than 2^32 seconds"
+    else:
+        return
+    raise status.invalid_object(named, "", [status.invalid(field, seconds, detail)])
 
 
 def _body(request: ApiRequest) -> Plain:
@@ -285,6 +330,18 @@ def _selects(budget: Plain, labels: dict[str, str]) -> bool:
     return Selector.from_wire(convert(LabelSelector, selector)).matches(labels)
 
 
+def _is_spared(pod: Plain, budget: Plain) -> bool:
+    """Whether a pod may go for free, as it is not ready and enough others are."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    if any(each["type"] == "Ready" and each["status"] == "True" for each in conditions):
+        return False
+    if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    state = budget.get("status") or {}
+    desired = state.get("desiredHealthy", 0)
+    return bool(0 < desired <= state.get("currentHealthy", 0))
+
+
 def _budget_forbids(name: str, state: Plain) -> status.ApiProblem:
     cause = {
         "reason": "DisruptionBudget",
@@ -298,53 +355,3 @@ def _budget_forbids(name: str, state: Plain) -> status.ApiProblem:
         "Cannot evict pod as it would violate the pod's disruption budget.",
         causes=[cause],
     )
-
-
-def _at(obj: Plain, path: str) -> Any:
-    """What stands at a path such as ``.spec.replicas``; None if it is not there."""
-    value: Any = obj
-    for step in path.strip(".").split("."):
-        value = value.get(step) if isinstance(value, dict) else None
-    return value
-
-
-def scale_of(kind: Kind, obj: Plain) -> Plain:
-    """The scale of an object: how many are wished for, how many there are."""
-    if kind.custom is not None:
-        wished, present, selector = kind.custom.scale(obj)
-    else:
-        state = obj.get("status") or {}
-        wished = (obj.get("spec") or {}).get("replicas", 0)
-        present = state.get("replicas", 0)
-        selector = _selector_text((obj.get("spec") or {}).get("selector"))
-    meta = metadata_of(obj)
-    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    state_of: Plain = {"replicas": present or 0}
-    if selector:
-        state_of["selector"] = selector
-    spec: Plain = {"replicas": wished} if wished else {}
-    return {
-        "kind": "Scale",
-        "apiVersion": SCALE,
-        "metadata": {key: meta[key] for key in kept if key in meta},
-        "spec": spec,
-        "status": state_of,
-    }
-
-
-def _selector_text(selector: Any) -> str:
-    from trimtab.api.codec import convert
-    from trimtab.api.selectors import LabelSelector
-
-    if not isinstance(selector, dict):
-        return ""
-    if "matchLabels" in selector or "matchExpressions" in selector:
-        return str(Selector.from_wire(convert(LabelSelector, selector)))
-    return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-
-
-def set_replicas(kind: Kind, obj: Plain, replicas: int) -> None:
-    if kind.custom is not None:
-        kind.custom.set_scale(obj, replicas)
-    else:
-        obj.setdefault("spec", {})["replicas"] = replicas

@@ -19,6 +19,7 @@ from trimtab.embedded import status
 from trimtab.embedded.store import Change, Compacted, Store
 
 LOG_BYTES = 16 << 20
+DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions/"
 CHUNK_BYTES = 256 << 10
 CATCH_UP = 200
 BOOKMARK_SECONDS = 60.0
@@ -39,13 +40,21 @@ class Entry:
 class Log:
     """The newest changes of one resource, oldest first."""
 
-    __slots__ = ("entries", "floor", "waiting")
+    __slots__ = ("ended", "entries", "floor", "waiting")
 
     def __init__(self, floor: int) -> None:
         self.entries: deque[Entry] = deque()
         self.floor = floor
         """Changes after this revision are all here."""
+        self.ended = False
+        """The resource is no longer served: nothing will come after what is here."""
         self.waiting: set[asyncio.Future[None]] = set()
+
+    def wake(self) -> None:
+        """Let those who wait look again."""
+        for future in self.waiting:
+            if not future.done():
+                future.set_result(None)
 
 
 class Hub:
@@ -75,6 +84,8 @@ class Hub:
             log.floor = self.store.revision
 
     def _take(self, change: Change) -> None:
+        if change.value is None and change.key.startswith(DEFINITIONS):
+            self._end(change.key.removeprefix(DEFINITIONS))
         log = self._logs.get(resource_of(change.key))
         if log is None:
             return
@@ -87,9 +98,15 @@ class Hub:
             dropped = oldest.entries.popleft()
             oldest.floor = dropped.change.revision
             self._size -= dropped.size
-        for future in log.waiting:
-            if not future.done():
-                future.set_result(None)
+        log.wake()
+
+    def _end(self, definition: str) -> None:
+        """A definition is gone, and its objects before it: so are its watches."""
+        plural, _, group = definition.partition(".")
+        log = self._logs.pop(f"{group}/{plural}/", None)
+        if log is not None:
+            log.ended = True
+            log.wake()
 
     def since(
         self, log: Log, prefix: str, revision: int
@@ -168,9 +185,7 @@ class Watcher:
     def close(self) -> None:
         """End the watch; whoever waits for a chunk gets the empty one."""
         self._closed = True
-        for future in self._log.waiting:
-            if not future.done():
-                future.set_result(None)
+        self._log.wake()
 
     async def chunk(self) -> bytes:
         """Some whole event lines, as soon as there are any; empty when it is over."""
@@ -185,6 +200,8 @@ class Watcher:
             if data:
                 self._next_bookmark = self._bookmark_at(loop.time())
                 return data
+            if self._log.ended:
+                break
             await self._wait(min(self._ends, self._next_bookmark) - loop.time())
         return b""
 
@@ -256,7 +273,8 @@ class Watcher:
                 if size >= CHUNK_BYTES:
                     return b"".join(lines)
         # Also where nothing concerned this view: its position must not grow old.
-        self._position = reached
+        # One that waits for a revision to come stays where it is.
+        self._position = max(self._position, reached)
         return b"".join(lines)
 
     def _line(self, entry: Entry) -> bytes:

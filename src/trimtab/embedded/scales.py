@@ -1,0 +1,238 @@
+"""Scales: how many of something are wished for, read and written apart from the rest.
+
+A scale is an object of its own kind whose fields stand elsewhere: it is made from the
+object that is scaled, changed like any object, and what changed is carried back.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import lru_cache
+from typing import Any
+
+from trimtab.api.selectors import Selector
+from trimtab.embedded import bodies, scalefields, status
+from trimtab.embedded.apply import ApplyConflict, ApplyFailed, apply
+from trimtab.embedded.conform import Mistyped, conform
+from trimtab.embedded.facts import definitions
+from trimtab.embedded.kinds import Kind, Plain
+from trimtab.embedded.managed import after_update
+from trimtab.embedded.metadata import metadata_of
+from trimtab.embedded.patches import PatchError, json_patch, merge_patch
+from trimtab.embedded.registry import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    PATCH_REASONS,
+    STRATEGIC_PATCH,
+    Outcome,
+    Registry,
+    Write,
+    other_uid,
+)
+from trimtab.embedded.requests import ApiRequest
+from trimtab.embedded.status import ApiProblem
+from trimtab.embedded.types import Type
+
+KIND = "Scale"
+KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+SCALE = status.GroupResource("autoscaling", KIND)
+
+
+@lru_cache(maxsize=1)
+def scale_type() -> Type:
+    return definitions().of("autoscaling", "v1", KIND)
+
+
+class Scales:
+    """The scales of a registry's objects."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def handle(self, request: ApiRequest, write: Write) -> Outcome:
+        """Read, replace, patch or apply the scale of an object.
+
+        Guarantees: the object changes in nothing but its number of replicas and in
+        who owns that.
+        """
+        kind = write.kind
+        obj, row = self._registry.read(kind, write.namespace, write.name)
+        if request.method == "GET":
+            return Outcome(obj=scale_of(kind, obj))
+        path = _path(kind)
+        known = deepcopy(obj)
+        if not _has(known, path):  # what is not there may be written, but not read
+            set_replicas(kind, known, 0)
+        before = scale_of(kind, known)
+        metadata_of(before)["managedFields"] = scalefields.to_scale(
+            metadata_of(obj).get("managedFields"),
+            api_version=kind.api_version,
+            replicas=path,
+        )
+        scale = self._changed(request, write, before)
+        self._check(write, scale, before)
+        changed = deepcopy(obj)
+        set_replicas(kind, changed, (scale.get("spec") or {}).get("replicas", 0))
+        meta = metadata_of(changed)
+        meta["resourceVersion"] = metadata_of(scale).get("resourceVersion", "")
+        meta["managedFields"] = scalefields.from_scale(
+            meta.get("managedFields"),
+            metadata_of(scale).get("managedFields"),
+            api_version=kind.api_version,
+            replicas=path,
+        )
+        made = self._registry.replace_scaled(write, changed, obj, row)
+        return Outcome(obj=scale_of(kind, made))
+
+    def _check(self, write: Write, scale: Plain, before: Plain) -> None:
+        meta, known = metadata_of(scale), metadata_of(before)
+        replicas = (scale.get("spec") or {}).get("replicas", 0)
+        if replicas < 0 and write.kind.custom is None:
+            problem = status.invalid(
+                "spec.replicas", replicas, "must be greater than or equal to 0"
+            )
+            raise status.invalid_object(SCALE, write.name, [problem])
+        if meta.get("uid", known["uid"]) not in ("", known["uid"]):
+            raise other_uid(write, meta["uid"], known["uid"])
+
+    def _changed(self, request: ApiRequest, write: Write, before: Plain) -> Plain:
+        """The scale as the request wants it, with who owns what of it then."""
+        media = request.headers.get("content-type", bodies.JSON).split(";")[0].strip()
+        if request.method == "PATCH" and media == APPLY_PATCH:
+            return self._applied(
+                write, before, bodies.decode(request.body, bodies.YAML)
+            )
+        if request.method == "PUT":
+            after = bodies.decode(request.body, media)
+        else:
+            after = _patched(before, bodies.decode_any(request.body), media)
+        _conform(after)
+        name = metadata_of(after).setdefault("name", write.name)
+        if name != write.name:
+            raise status.bad_request(
+                f"the name of the object ({name}) does not match the name on the URL "
+                f"({write.name})"
+            )
+        return after_update(
+            before,
+            after,
+            type=scale_type(),
+            api_version=scalefields.SCALE_VERSION,
+            manager=write.manager,
+            subresource="scale",
+            now=self._registry.stamps.time(),
+        )
+
+    def _applied(self, write: Write, before: Plain, intent: Plain) -> Plain:
+        self._registry.check_apply(
+            write, intent, type=(scalefields.SCALE_VERSION, KIND)
+        )
+        try:
+            return apply(
+                before,
+                intent,
+                type=scale_type(),
+                api_version=scalefields.SCALE_VERSION,
+                manager=write.manager,
+                force=write.force,
+                subresource="scale",
+                now=self._registry.stamps.time(),
+            )
+        except ApplyConflict as conflict:
+            raise ApiProblem(
+                409, "Conflict", conflict.message, causes=conflict.causes
+            ) from None
+        except ApplyFailed as failure:
+            reason = "BadRequest" if failure.code == 400 else ""
+            raise ApiProblem(failure.code, reason, failure.message) from None
+
+
+def _patched(before: Plain, patch: Any, media: str) -> Plain:
+    try:
+        if media == JSON_PATCH:
+            after = json_patch(deepcopy(before), patch)
+        elif media in (MERGE_PATCH, STRATEGIC_PATCH):
+            after = merge_patch(deepcopy(before), patch)
+        else:
+            raise status.unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY_PATCH))
+    except PatchError as error:
+        reason = PATCH_REASONS.get(error.code, "")
+        raise ApiProblem(error.code, reason, str(error)) from None
+    if not isinstance(after, dict):
+        raise ApiProblem(422, "Invalid", "the patch does not leave an object")
+    return after
+
+
+def _conform(scale: Plain) -> None:
+    version, kind = scalefields.SCALE_VERSION, scale.setdefault("kind", KIND)
+    given = scale.setdefault("apiVersion", version)
+    handled = f'{kind} in version "v1" cannot be handled as a Scale: '
+    if (given, kind) != (version, KIND):
+        raise status.bad_request(
+            f'{handled}no kind "{kind}" is registered for version "{given}" in scheme '
+            '"pkg/runtime/scheme.go:111"'
+        )
+    try:
+        conform(scale_type(), scale)
+    except Mistyped as problem:
+        raise status.bad_request(f"{handled}{problem}") from None
+
+
+def scale_of(kind: Kind, obj: Plain) -> Plain:
+    """The scale of an object: how many are wished for, how many there are."""
+    if kind.custom is not None:
+        wished, present, selector = kind.custom.scale(obj)
+    else:
+        state = obj.get("status") or {}
+        wished = (obj.get("spec") or {}).get("replicas", 0)
+        present = state.get("replicas", 0)
+        selector = _selector_text((obj.get("spec") or {}).get("selector"))
+    meta = metadata_of(obj)
+    state_of: Plain = {"replicas": present or 0}
+    if selector:
+        state_of["selector"] = selector
+    return {
+        "kind": KIND,
+        "apiVersion": scalefields.SCALE_VERSION,
+        "metadata": {key: meta[key] for key in KEPT if key in meta},
+        "spec": {"replicas": wished} if wished else {},
+        "status": state_of,
+    }
+
+
+def _selector_text(selector: Any) -> str:
+    from trimtab.api.codec import convert
+    from trimtab.api.selectors import LabelSelector
+
+    if not isinstance(selector, dict):
+        return ""
+    if "matchLabels" in selector or "matchExpressions" in selector:
+        return str(Selector.from_wire(convert(LabelSelector, selector)))
+    return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+
+
+def set_replicas(kind: Kind, obj: Plain, replicas: int) -> None:
+    if kind.custom is not None:
+        kind.custom.set_scale(obj, replicas)
+    else:
+        obj.setdefault("spec", {})["replicas"] = replicas
+
+
+def _has(obj: Any, path: tuple[str, ...]) -> bool:
+    for step in path:
+        if not isinstance(obj, dict) or step.removeprefix("f:") not in obj:
+            return False
+        obj = obj[step.removeprefix("f:")]
+    return True
+
+
+def _path(kind: Kind) -> tuple[str, ...]:
+    """Where a kind has its replicas, as managed fields write it."""
+    place: Any = {}
+    set_replicas(kind, place, 1)
+    path = []
+    while isinstance(place, dict):
+        ((name, place),) = place.items()
+        path.append(f"f:{name}")
+    return tuple(path)
