@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 
 import msgspec
 import pytest
 
+from tests.client.canned import SIZED
 from tests.client.conftest import Connect, leaves_nothing
 from tests.client.faults import (
-    Exchange,
     FaultServer,
     hang,
     raw,
 )
-from tests.client.kinds import ConfigMap, config_map, event, item
+from tests.client.kinds import ConfigMap, config_map
 from tests.client.laws import ends_within, tells_well
 from trimtab.client import Client, Options
 from trimtab.client.errors import (
@@ -28,13 +27,6 @@ from trimtab.testing import eventually
 
 MiB = 1 << 20
 SOON = 0.2
-ONE = json.dumps(item("one")).encode()
-SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n" % len(ONE)
-
-
-async def silent_watch(exchange: Exchange) -> None:
-    await exchange.events([event("ADDED", item("a"))], end=False)
-    await exchange.hang()
 
 
 async def test_a_closed_client_says_so(server: FaultServer, client: Client) -> None:

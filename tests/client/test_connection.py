@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.client import certificates
+from tests.client.canned import ONE
 from tests.client.conftest import ONCE, Connect
 from tests.client.faults import Exchange, FaultServer, raw, status_body
 from tests.client.kinds import ConfigMap, config_map, item
@@ -22,7 +23,6 @@ from trimtab.client.errors import Closed, Disconnected, Malformed, TooLarge
 from trimtab.testing import eventually
 
 MiB = 1 << 20
-ONE = json.dumps(item("one")).encode()
 TOO_LARGE = json.dumps(status_body(413, "RequestEntityTooLarge", "too large")).encode()
 
 

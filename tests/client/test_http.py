@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.client import certificates
+from tests.client.canned import ONE, SIZED, silent_watch
 from tests.client.conftest import Connect
 from tests.client.faults import (
     TOKEN,
@@ -21,7 +22,7 @@ from tests.client.faults import (
     raw,
     status,
 )
-from tests.client.kinds import ConfigMap, config_map, event, item
+from tests.client.kinds import ConfigMap, config_map, item
 from tests.client.laws import ends_within
 from trimtab.client import Client
 from trimtab.client.credentials import Static, TlsMaterial
@@ -35,13 +36,6 @@ from trimtab.testing import eventually
 
 MiB = 1 << 20
 SOON = 0.2
-ONE = json.dumps(item("one")).encode()
-SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n" % len(ONE)
-
-
-async def silent_watch(exchange: Exchange) -> None:
-    await exchange.events([event("ADDED", item("a"))], end=False)
-    await exchange.hang()
 
 
 # How many connections

@@ -8,14 +8,14 @@ import json
 import pytest
 
 from tests.client import certificates
+from tests.client.canned import silent_watch
 from tests.client.conftest import Connect, leaves_nothing
 from tests.client.faults import (
     TOKEN,
-    Exchange,
     FaultServer,
     cut,
 )
-from tests.client.kinds import ConfigMap, config_map, event, item
+from tests.client.kinds import ConfigMap, config_map
 from tests.client.laws import ends_within, tells_well
 from tests.client.proxies import Proxy
 from trimtab.client.errors import (
@@ -30,13 +30,6 @@ from trimtab.testing import eventually
 
 MiB = 1 << 20
 SOON = 0.2
-ONE = json.dumps(item("one")).encode()
-SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n" % len(ONE)
-
-
-async def silent_watch(exchange: Exchange) -> None:
-    await exchange.events([event("ADDED", item("a"))], end=False)
-    await exchange.hang()
 
 
 async def test_a_proxy_carries_calls_and_watches_and_sees_nothing_of_them(

@@ -32,7 +32,7 @@ from trimtab.embedded.lists import (
 )
 from trimtab.embedded.metadata import Stamps
 from trimtab.embedded.registry import Outcome, Registry, Write
-from trimtab.embedded.requests import ApiRequest, Target, User, target_of
+from trimtab.embedded.requests import ApiRequest, Target, target_of
 from trimtab.embedded.reviews import Reviews
 from trimtab.embedded.selection import Selection, selection_of
 from trimtab.embedded.status import ApiProblem, NoSuchPath
@@ -419,8 +419,3 @@ def _manager(request: ApiRequest) -> str:
         return ""
     agent = request.headers.get("user-agent", "")
     return agent.split("/")[0][:MAX_MANAGER] or "unknown"
-
-
-def system_user() -> User:
-    """Who the server itself writes as."""
-    return User("system:apiserver", ("system:masters",))

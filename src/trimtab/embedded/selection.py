@@ -45,11 +45,6 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return self._matches
 
-    @property
-    def name(self) -> str | None:
-        """The one name that is meant, if it is one: no need to look on then."""
-        return None if self.fields is None else self.fields.exact("metadata.name")
-
     def _matches(self, value: bytes) -> bool:
         meta = _decode_head(value).metadata
         if self.labels is not None and not self.labels.matches(meta.labels or {}):

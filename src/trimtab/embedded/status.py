@@ -62,10 +62,6 @@ def not_supported(field: str, value: Any, allowed: Iterable[str]) -> FieldProble
     return FieldProblem(field, "FieldValueNotSupported", _body(title, detail))
 
 
-def not_found_value(field: str, value: Any) -> FieldProblem:
-    return FieldProblem(field, "FieldValueNotFound", f"Not found: {shown(value)}")
-
-
 def duplicate(field: str, value: Any) -> FieldProblem:
     body = f"Duplicate value: {shown(value)}"
     return FieldProblem(field, "FieldValueDuplicate", body)
@@ -228,10 +224,6 @@ def unsupported_media_type(types: Iterable[str]) -> ApiProblem:
 def too_large(message: str) -> ApiProblem:
     message = f"Request entity too large: {message}"
     return ApiProblem(413, "RequestEntityTooLarge", message)
-
-
-def too_many_requests(message: str, *, retry_after: int) -> ApiProblem:
-    return ApiProblem(429, "TooManyRequests", message, retry_after=retry_after)
 
 
 def internal(message: str) -> ApiProblem:
