@@ -1,12 +1,14 @@
 """Records the field numbers of built-in kinds from the Go modules' own files.
 
-``generated.proto`` has names, types and numbers; that a field is inlined in JSON stands
-in the tags of the Go struct. Run it again for a new version (needs the Go modules that
-``hack/cluster`` builds from): ``.venv/bin/python hack/record_protobuf.py``.
+``generated.proto`` has types and numbers; what a field is called in JSON, whether it is
+inlined, and left out if empty, stands in the tags of the Go struct. Run it again for a
+new version (needs the Go modules that ``hack/cluster`` builds from):
+``.venv/bin/python hack/record_protobuf.py``.
 
 One line is one message: its name, then each field as ``number name type``. A type is
 ``s`` string, ``b`` bytes, ``i`` integer, ``B`` boolean, ``d`` double, ``@NAME`` a
-message, ``{TYPE`` a map from strings; before it ``*``: repeated; ``^``: inlined.
+message, ``{TYPE`` a map from strings; before it ``*``: repeated; ``^``: inlined;
+``?``: left out if empty.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "src/trimtab/embedded/data/protobuf.txt"
@@ -33,6 +36,7 @@ SOURCES = {
     "k8s.io/api": "*/*/generated.proto",
     "k8s.io/apimachinery": "pkg/**/generated.proto",
     "k8s.io/apiextensions-apiserver": "pkg/apis/apiextensions/v1/generated.proto",
+    "k8s.io/kube-aggregator": "pkg/apis/apiregistration/v1/generated.proto",
 }
 LEFT_OUT = re.compile(r"alpha|beta|imagepolicy|apiserverinternal|extensions/v1beta")
 MESSAGE = re.compile(r"^message (\w+) \{(.*?)^\}", re.S | re.M)
@@ -41,7 +45,24 @@ FIELD = re.compile(
     re.M,
 )
 STRUCT = re.compile(r"^type (\w+) struct \{(.*?)^\}", re.S | re.M)
-INLINED = re.compile(r'json:",inline" protobuf:"[^"]*name=(\w+)"')
+# Name, type and tag of a field; an embedded one has only a type.
+MEMBER = re.compile(r"^\s*(?:\w+[ \t]+)?(\S+)[ \t]+`(.*?)`", re.M)
+JSON_TAG = re.compile(r'json:"(?!-")([^",]*)([^"]*)"')
+NUMBER = re.compile(r'protobuf:"\w+,(\d+),')
+
+
+class Member(NamedTuple):
+    """A field of a Go struct, in JSON: without a name it is inlined."""
+
+    name: str
+    options: str = ""
+    """What its tag says of empty values; of a pointer to one, nothing."""
+
+    def is_left_out(self, told: str) -> bool:
+        """Whether an empty value is; a struct never is by ``omitempty``."""
+        return "omitzero" in self.options or (
+            "omitempty" in self.options and told in SCALARS.values()
+        )
 
 
 def module(path: str) -> Path:
@@ -63,21 +84,23 @@ def short(name: str, package: str) -> str:
     name = re.sub(
         r"^k8s\.io\.(api|apimachinery\.pkg(\.apis|\.api|\.util)?)\.", "", name
     )
-    return re.sub(r"^.*\.apiextensions\.v1\.", "apiextensions.v1.", name)
+    return re.sub(r"^.*\.(apiextensions|apiregistration)\.v1\.", r"\1.v1.", name)
 
 
 def code(kind: str, package: str) -> str:
     return SCALARS.get(kind) or "@" + short(kind, package)
 
 
-def inlined(folder: Path) -> dict[str, set[str]]:
-    """Which fields of which structs are inlined, by the Go sources of a package."""
-    found: dict[str, set[str]] = {}
+def structs(folder: Path) -> dict[str, dict[str, Member]]:
+    """The fields of the structs of a package by their number."""
+    found: dict[str, dict[str, Member]] = {}
     for path in folder.glob("*.go"):
         for name, body in STRUCT.findall(path.read_text()):
-            fields = set(INLINED.findall(body))
-            if fields:
-                found[name] = fields
+            for kind, tag in MEMBER.findall(body):
+                number, told = NUMBER.search(tag), JSON_TAG.search(tag)
+                if number and told:
+                    options = "" if kind.startswith("*") else told[2]
+                    found.setdefault(name, {})[number[1]] = Member(told[1], options)
     return found
 
 
@@ -86,17 +109,21 @@ def messages(path: Path) -> Iterator[str]:
     declared = re.search(r"^package ([\w.]+);", text, re.M)
     assert declared is not None, path
     package = short(declared[1] + ".X", "").rpartition(".")[0]
-    flat = inlined(path.parent)
+    known = structs(path.parent)
     for name, body in MESSAGE.findall(text):
+        members = known.get(name, {})
         fields = []
         for label, value, kind, field, number in FIELD.findall(body):
             if value:
                 told = "{" + code(value, package)
             else:
                 told = ("*" if label == "repeated" else "") + code(kind, package)
-            if field in flat.get(name, ()):
+            member = members.get(number, Member(field))
+            if not member.name:
                 told = "^" + told
-            fields.append(f"{number} {field} {told}")
+            elif member.is_left_out(told):
+                told = "?" + told
+            fields.append(f"{number} {member.name or field} {told}")
         yield "\t".join([f"{package}.{name}", *fields])
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from hack.apply_corpus import things
 from trimtab.embedded import facts, types
-from trimtab.embedded.builtin.shapes import normalise
+from trimtab.embedded.builtin.shapes import shape
 from trimtab.embedded.resets import resets_of
 from trimtab.embedded.types import Type
 
@@ -131,7 +131,7 @@ def settled(kind: str, object: JSON) -> JSON:
             del made["spec"]["any"]  # null, where null is not a value
         return made
     made.pop("status", None)
-    normalise(_API_VERSIONS.get(kind, "v1").rpartition("/")[0], kind, made)
+    shape(_API_VERSIONS.get(kind, "v1").rpartition("/")[0], kind, made)
     made.pop("status", None)
     _default_builtin(kind, made.get("spec") or {})
     return made

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.embedded.test_writes import APPLY, Answer, Asker, asking
+from tests.embedded.asking import APPLY, Answer, Asker, Plain, asking
 from trimtab.testing import Cluster, Options, eventually
 from trimtab.testing.cluster import started
 
 pytestmark = pytest.mark.cluster("embedded", "real")
-Plain = dict[str, Any]
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 NAMESPACES = "/api/v1/namespaces"
@@ -39,7 +38,7 @@ async def ask(controlled: Cluster) -> AsyncIterator[Asker]:
         account = f"{made.path('serviceaccounts')}/default"
 
         async def is_there() -> bool:
-            return (await made("GET", account)).code == 200
+            return (await made("GET", account)).status == 200
 
         await eventually(is_there, within=20)
         yield made
@@ -102,7 +101,7 @@ async def test_nothing_new_comes_into_a_namespace_that_goes(ask: Asker) -> None:
         ]
     free = [{"op": "remove", "path": "/metadata/finalizers"}]
     media = "application/json-patch+json"
-    assert (await ask("PATCH", f"{path}/hold", free, media=media)).code == 200
+    assert (await ask("PATCH", f"{path}/hold", free, media=media)).status == 200
 
 
 async def test_a_pod_gets_the_token_of_its_account(ask: Asker) -> None:
@@ -137,7 +136,7 @@ async def test_a_token_is_mounted_only_where_it_is_wanted(ask: Asker) -> None:
 
     async def looks() -> bool:  # an admission plugin may not have seen it yet
         trial = pod("trial", serviceAccountName="quiet")
-        return (await ask("POST", path, trial, dryRun="All")).code == 201
+        return (await ask("POST", path, trial, dryRun="All")).status == 201
 
     await eventually(looks, within=10)
     assert not mounts(await create("a", automountServiceAccountToken=False))
@@ -164,7 +163,7 @@ async def test_a_pod_has_the_priority_of_its_class(ask: Asker) -> None:
         return await ask("POST", path, pod(number, **spec), dryRun="All")
 
     async def seen() -> bool:
-        return (await create("trial", priorityClassName=name)).code == 201
+        return (await create("trial", priorityClassName=name)).status == 201
 
     await eventually(seen, within=10)
     spec = (await create("a", priorityClassName=name)).obj["spec"]
@@ -316,7 +315,7 @@ async def test_a_limit_range_forbids_what_is_out_of_its_bounds(
 
     async def refused() -> Answer | None:
         made = await ask("POST", ask.path("pods"), pod(main=given), dryRun="All")
-        return made if made.code != 201 else None
+        return made if made.status != 201 else None
 
     answer = await eventually(refused, within=10)
     assert answer is not None
@@ -335,7 +334,7 @@ async def test_a_limit_range_bounds_volume_claims(ask: Asker) -> None:
         return await ask("POST", path, body, dryRun="All")
 
     async def minded() -> bool:
-        return (await claim("500Mi")).code == 403
+        return (await claim("500Mi")).status == 403
 
     await eventually(minded, within=10)
     usage = "storage usage per PersistentVolumeClaim is"
@@ -345,4 +344,4 @@ async def test_a_limit_range_bounds_volume_claims(ask: Asker) -> None:
     ):
         told = f'persistentvolumeclaims "one" is forbidden: {why}'
         assert (await claim(storage)).refusal == (403, "Forbidden", told)
-    assert (await claim("1Gi")).code == 201
+    assert (await claim("1Gi")).status == 201

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.embedded.test_writes import Asker, asking
+from tests.embedded.asking import Asker, asking
 from trimtab.testing import Cluster, Options, eventually
 from trimtab.testing.cluster import started
 
@@ -70,7 +70,7 @@ async def test_the_system_priority_classes_are_there(ask: Asker) -> None:
 async def test_the_server_is_a_service_of_its_own(ask: Asker) -> None:
     async def service() -> Any:
         found = await ask("GET", f"{ask.path('services')}/kubernetes")
-        return found.obj if found.code == 200 else None
+        return found.obj if found.status == 200 else None
 
     obj = await eventually(service, within=20)
     labels = {"component": "apiserver", "provider": "kubernetes"}
@@ -91,7 +91,7 @@ async def test_the_certificate_authority_can_be_read(
     async def certificate() -> Any:
         path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
         found = await ask("GET", path)
-        return found.obj["data"].get(key) if found.code == 200 else None
+        return found.obj["data"].get(key) if found.status == 200 else None
 
     text = await eventually(certificate, within=20)
     assert text.startswith("-----BEGIN CERTIFICATE-----")

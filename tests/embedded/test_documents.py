@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.embedded.asking import JSON_PATCH, Asker
+from tests.embedded.asking import ask as ask
 from tests.embedded.test_deletion import definition
-from tests.embedded.test_lists import Asker
-from tests.embedded.test_lists import ask as ask
 from trimtab.testing import eventually
 
 GROUP = "documents.tests.trimtab.dev"
@@ -16,7 +16,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 async def test_the_version_is_of_kubernetes(ask: Asker) -> None:
-    version = (await ask("/version")).json
+    version = (await ask("GET", "/version")).obj
     assert version.keys() == {
         "major",
         "minor",
@@ -38,22 +38,22 @@ async def test_the_version_is_of_kubernetes(ask: Asker) -> None:
 @pytest.mark.parametrize("where", ["healthz", "livez", "readyz"])
 async def test_health_is_one_word_or_many_lines(ask: Asker, where: str) -> None:
     for path in (where, f"{where}/ping", f"{where}/etcd"):
-        reply = await ask(f"/{path}")
+        reply = await ask("GET", f"/{path}")
         assert (reply.status, reply.body) == (200, b"ok")
         assert reply.media == "text/plain; charset=utf-8"
-    lines = (await ask(f"/{where}?verbose")).body.decode().splitlines()
+    lines = (await ask("GET", f"/{where}?verbose")).body.decode().splitlines()
     assert lines[0] == "[+]ping ok"
     assert "[+]etcd ok" in lines
     assert lines[-1] == f"{where} check passed"
-    assert (await ask(f"/{where}/nothing")).status == 404
+    assert (await ask("GET", f"/{where}/nothing")).status == 404
 
 
 async def test_the_root_lists_every_group_and_version(ask: Asker) -> None:
-    paths = (await ask("/")).json["paths"]
+    paths = (await ask("GET", "/")).obj["paths"]
     assert paths == sorted(paths)
     wanted = {"/api", "/api/v1", "/apis", "/openapi/v2", "/openapi/v3", "/version"}
     assert wanted <= set(paths)
-    groups = (await ask("/apis")).json["groups"]
+    groups = (await ask("GET", "/apis")).obj["groups"]
     for group in groups:
         assert f"/apis/{group['name']}" in paths
         for version in group["versions"]:
@@ -66,9 +66,9 @@ async def test_the_root_lists_every_group_and_version(ask: Asker) -> None:
 async def test_an_unknown_resource_of_a_known_group_is_not_found(
     ask: Asker, path: str
 ) -> None:
-    reply = await ask(path)
+    reply = await ask("GET", path)
     assert reply.status == 404
-    assert reply.json == {
+    assert reply.obj == {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
@@ -82,7 +82,7 @@ async def test_an_unknown_resource_of_a_known_group_is_not_found(
 
 @pytest.mark.parametrize("path", ["/apis/no.such.group/v1/things", "/apis/no.such/v1"])
 async def test_an_unknown_group_is_no_page(ask: Asker, path: str) -> None:
-    reply = await ask(path)
+    reply = await ask("GET", path)
     assert (reply.status, reply.body) == (404, b"404 page not found\n")
 
 
@@ -98,10 +98,10 @@ async def test_a_kind_comes_and_goes_with_its_definition(ask: Asker) -> None:
     where = f"apis/{GROUP}/v1"
 
     async def seen() -> tuple[bool, bool, bool]:
-        groups = (await ask("/apis")).json["groups"]
-        index = (await ask("/openapi/v3")).json["paths"]
+        groups = (await ask("GET", "/apis")).obj["groups"]
+        index = (await ask("GET", "/openapi/v3")).obj["paths"]
         return (
-            (await ask(f"/{where}")).status == 200,
+            (await ask("GET", f"/{where}")).status == 200,
             GROUP in [group["name"] for group in groups],
             where in index,
         )
@@ -113,11 +113,11 @@ async def test_a_kind_comes_and_goes_with_its_definition(ask: Asker) -> None:
         return await seen() == (False, False, False)
 
     assert await is_gone()
-    assert (await ask(DEFINITIONS, method="POST", body=our_definition())).status == 201
+    assert (await ask("POST", DEFINITIONS, our_definition())).status == 201
     await eventually(is_there, within=30)
-    resources = (await ask(f"/{where}")).json["resources"]
+    resources = (await ask("GET", f"/{where}")).obj["resources"]
     assert [each["name"] for each in resources] == ["leaves"]
-    await ask(f"{DEFINITIONS}/leaves.{GROUP}", method="DELETE")
+    await ask("DELETE", f"{DEFINITIONS}/leaves.{GROUP}")
     await eventually(is_gone, within=60)
 
 
@@ -125,15 +125,15 @@ async def test_the_address_of_a_schema_changes_with_it(ask: Asker) -> None:
     body = our_definition()
     body["spec"]["group"] = group = f"more.{GROUP}"
     body["metadata"]["name"] = name = f"leaves.{group}"
-    await ask(DEFINITIONS, method="POST", body=body)
+    await ask("POST", DEFINITIONS, body)
 
     async def address() -> str:
-        index = (await ask("/openapi/v3")).json["paths"]
+        index = (await ask("GET", "/openapi/v3")).obj["paths"]
         found: str = index.get(f"apis/{group}/v1", {}).get("serverRelativeURL", "")
         return found
 
     first = await eventually(address, within=30)
-    others = (await ask("/openapi/v3")).json["paths"]["api/v1"]
+    others = (await ask("GET", "/openapi/v3")).obj["paths"]["api/v1"]
     change = [
         {
             "op": "add",
@@ -141,17 +141,12 @@ async def test_the_address_of_a_schema_changes_with_it(ask: Asker) -> None:
             "value": "It was changed.",
         }
     ]
-    changed = await ask(
-        f"{DEFINITIONS}/{name}",
-        method="PATCH",
-        body=change,
-        Content_Type="application/json-patch+json",
-    )
+    changed = await ask("PATCH", f"{DEFINITIONS}/{name}", change, media=JSON_PATCH)
     assert changed.status == 200
 
     async def has_changed() -> bool:
         return await address() != first
 
     await eventually(has_changed, within=30)
-    assert (await ask("/openapi/v3")).json["paths"]["api/v1"] == others
-    await ask(f"{DEFINITIONS}/{name}", method="DELETE")
+    assert (await ask("GET", "/openapi/v3")).obj["paths"]["api/v1"] == others
+    await ask("DELETE", f"{DEFINITIONS}/{name}")

@@ -11,8 +11,9 @@ import yaml
 
 from tests.client.clusters import client_of, defines
 from tests.client.kinds import website
-from tests.embedded.test_lists import Asker, config_map
-from tests.embedded.test_lists import ask as ask
+from tests.embedded.asking import Asker
+from tests.embedded.asking import ask as ask
+from tests.embedded.objects import labelled
 from trimtab.testing import Cluster
 
 META = "g=meta.k8s.io"
@@ -27,8 +28,8 @@ SELECTED = "labelSelector=of=forms"
 async def path(ask: Asker, namespace: str) -> str:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     for name in ("a", "b"):
-        obj = {**config_map(name, of="forms"), "data": {"x": "1"}}
-        assert (await ask(path, method="POST", body=obj)).status == 201
+        obj = {**labelled(name, of="forms"), "data": {"x": "1"}}
+        assert (await ask("POST", path, obj)).status == 201
     return path
 
 
@@ -58,40 +59,40 @@ def rows(table: Any) -> list[Any]:
 async def test_a_table_has_as_much_of_each_object_as_was_asked_for(
     ask: Asker, path: str, include: str, kind: str | None
 ) -> None:
-    found = await ask(f"{path}?{SELECTED}&includeObject={include}", Accept=TABLE)
-    table = found.json
+    found = await ask("GET", f"{path}?{SELECTED}&includeObject={include}", accept=TABLE)
+    table = found.obj
     assert found.media == "application/json"
     assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")
     assert table["metadata"].keys() == {"resourceVersion"}
     names = [column["name"] for column in table["columnDefinitions"]]
     assert names == ["Name", "Data", "Age"]
     assert rows(table) == [(["a", 1], kind), (["b", 1], kind)]
-    one = (await ask(f"{path}/b?includeObject={include}", Accept=TABLE)).json
+    one = (await ask("GET", f"{path}/b?includeObject={include}", accept=TABLE)).obj
     assert rows(one) == [(["b", 1], kind)]
 
 
 async def test_a_table_of_nothing_has_columns_and_no_rows(
     ask: Asker, path: str
 ) -> None:
-    table = (await ask(f"{path}?labelSelector=nobody", Accept=TABLE)).json
+    table = (await ask("GET", f"{path}?labelSelector=nobody", accept=TABLE)).obj
     assert len(table["columnDefinitions"]) == 3
     assert table["rows"] == []
 
 
 async def test_a_table_comes_in_pages_too(ask: Asker, path: str) -> None:
-    first = (await ask(f"{path}?{SELECTED}&limit=1", Accept=TABLE)).json
+    first = (await ask("GET", f"{path}?{SELECTED}&limit=1", accept=TABLE)).obj
     token = first["metadata"]["continue"]
-    rest = await ask(f"{path}?{SELECTED}&limit=1&continue={token}", Accept=TABLE)
-    assert [row["cells"][0] for row in (*first["rows"], *rest.json["rows"])] == [
+    rest = await ask("GET", f"{path}?{SELECTED}&limit=1&continue={token}", accept=TABLE)
+    assert [row["cells"][0] for row in (*first["rows"], *rest.obj["rows"])] == [
         "a",
         "b",
     ]
 
 
 async def test_a_table_cannot_include_what_nobody_knows(ask: Asker, path: str) -> None:
-    reply = await ask(f"{path}?includeObject=bogus", Accept=TABLE)
-    assert (reply.status, reply.json["reason"]) == (400, "BadRequest")
-    assert reply.json["message"] == (
+    reply = await ask("GET", f"{path}?includeObject=bogus", accept=TABLE)
+    assert (reply.status, reply.obj["reason"]) == (400, "BadRequest")
+    assert reply.obj["message"] == (
         'Unable to convert to Table as requested: includeObject: Invalid value: "bogus"'
         ": must be 'Metadata', 'Object', 'None', or empty"
     )
@@ -103,11 +104,11 @@ async def test_bare_metadata_is_of_the_version_that_was_asked_for(
 ) -> None:
     wanted = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}
     accept = PARTIAL.replace("v=v1", f"v={version}")
-    one = (await ask(f"{path}/a", Accept=accept)).json
-    whole = (await ask(f"{path}/a")).json
+    one = (await ask("GET", f"{path}/a", accept=accept)).obj
+    whole = (await ask("GET", f"{path}/a")).obj
     assert one == {**wanted, "metadata": whole["metadata"]}
     accept = PARTIALS.replace("v=v1", f"v={version}")
-    many = (await ask(f"{path}?{SELECTED}", Accept=accept)).json
+    many = (await ask("GET", f"{path}?{SELECTED}", accept=accept)).obj
     assert many["kind"] == "PartialObjectMetadataList"
     assert many["apiVersion"] == f"meta.k8s.io/{version}"
     assert many["items"][0] == one
@@ -115,7 +116,7 @@ async def test_bare_metadata_is_of_the_version_that_was_asked_for(
 
 
 async def test_bare_metadata_of_nothing_is_null(ask: Asker, path: str) -> None:
-    many = (await ask(f"{path}?labelSelector=nobody", Accept=PARTIALS)).json
+    many = (await ask("GET", f"{path}?labelSelector=nobody", accept=PARTIALS)).obj
     assert many["items"] is None
 
 
@@ -138,31 +139,31 @@ async def test_one_is_not_many(ask: Asker, path: str) -> None:
             ),
         ),
     ):
-        reply = await ask(where, Accept=accept)
-        assert (reply.status, reply.json["reason"]) == (406, "NotAcceptable")
-        assert reply.json["message"] == f"you requested {text}"
+        reply = await ask("GET", where, accept=accept)
+        assert (reply.status, reply.obj["reason"]) == (406, "NotAcceptable")
+        assert reply.obj["message"] == f"you requested {text}"
 
 
 async def test_custom_objects_have_the_same_forms(ask: Asker, websites: str) -> None:
-    plain = (await ask(websites)).json
+    plain = (await ask("GET", websites)).obj
     assert plain["kind"] == "WebsiteList"
     assert plain["metadata"]["continue"] == ""
     [item] = plain["items"]
     assert (item["kind"], item["apiVersion"]) == ("Website", "tests.trimtab.dev/v1")
-    table = (await ask(websites, Accept=TABLE)).json
+    table = (await ask("GET", websites, accept=TABLE)).obj
     assert [row["cells"][0] for row in table["rows"]] == ["one"]
-    partial = (await ask(f"{websites}/one", Accept=PARTIAL)).json
+    partial = (await ask("GET", f"{websites}/one", accept=PARTIAL)).obj
     assert partial["metadata"] == item["metadata"]
     assert partial["kind"] == "PartialObjectMetadata"
 
 
 async def test_yaml_says_the_same_as_json(ask: Asker, path: str, websites: str) -> None:
     for where in (f"{path}/a", f"{path}?{SELECTED}", f"{websites}/one", f"{path}/none"):
-        reply = await ask(where, Accept="application/yaml")
-        plain = await ask(where)
+        reply = await ask("GET", where, accept="application/yaml")
+        plain = await ask("GET", where)
         assert reply.media == "application/yaml"
         assert reply.status == plain.status
-        assert yaml.safe_load(reply.body) == plain.json
+        assert yaml.safe_load(reply.body) == plain.obj
 
 
 async def test_the_best_of_what_is_accepted_is_chosen(ask: Asker, path: str) -> None:
@@ -173,7 +174,7 @@ async def test_the_best_of_what_is_accepted_is_chosen(ask: Asker, path: str) -> 
         ("application/yaml, application/json", "application/yaml"),
         ("*/*", "application/json"),
     ):
-        reply = await ask(f"{path}/a", Accept=accept)
+        reply = await ask("GET", f"{path}/a", accept=accept)
         assert (reply.status, reply.media) == (200, media), accept
         assert b"ConfigMap" in reply.body
 
@@ -182,10 +183,10 @@ async def test_the_best_of_what_is_accepted_is_chosen(ask: Asker, path: str) -> 
 async def test_what_cannot_be_written_is_not_acceptable(
     ask: Asker, path: str, accept: str
 ) -> None:
-    reply = await ask(f"{path}/a", Accept=accept)
+    reply = await ask("GET", f"{path}/a", accept=accept)
     assert reply.status == 406
     text = f"406: Not Acceptable\n\nAvailable representations: {TYPES}"
-    assert reply.json == {
+    assert reply.obj == {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
@@ -201,16 +202,16 @@ async def test_what_cannot_be_written_is_not_acceptable(
 async def test_a_form_that_there_is_not_is_not_acceptable(
     ask: Asker, path: str, change: tuple[str, str]
 ) -> None:
-    reply = await ask(f"{path}/a", Accept=TABLE.replace(*change))
-    assert (reply.status, reply.json["reason"]) == (406, "NotAcceptable")
+    reply = await ask("GET", f"{path}/a", accept=TABLE.replace(*change))
+    assert (reply.status, reply.obj["reason"]) == (406, "NotAcceptable")
     text = f"only the following media types are accepted: {TYPES}"
-    assert reply.json["message"] == text
+    assert reply.obj["message"] == text
 
 
 async def test_a_body_of_an_unknown_type_is_refused(ask: Asker, path: str) -> None:
-    reply = await ask(path, method="POST", body=b"<x/>", Content_Type="text/xml")
-    assert (reply.status, reply.json["reason"]) == (415, "UnsupportedMediaType")
-    assert reply.json["message"] == (
+    reply = await ask("POST", path, b"<x/>", media="text/xml")
+    assert (reply.status, reply.obj["reason"]) == (415, "UnsupportedMediaType")
+    assert reply.obj["message"] == (
         "the body of the request was in an unknown format - accepted media types "
         f"include: {TYPES}"
     )
@@ -220,38 +221,38 @@ async def test_a_body_of_an_unknown_type_is_refused(ask: Asker, path: str) -> No
 async def test_a_patch_of_an_unknown_type_is_refused(
     ask: Asker, path: str, media: str
 ) -> None:
-    reply = await ask(f"{path}/a", method="PATCH", body=b"{}", Content_Type=media)
-    assert (reply.status, reply.json["reason"]) == (415, "UnsupportedMediaType")
-    assert reply.json["message"] == "415: Unsupported Media Type"
+    reply = await ask("PATCH", f"{path}/a", b"{}", media=media)
+    assert (reply.status, reply.obj["reason"]) == (415, "UnsupportedMediaType")
+    assert reply.obj["message"] == "415: Unsupported Media Type"
 
 
 async def test_a_write_is_answered_in_the_form_that_was_asked_for(
     ask: Asker, path: str
 ) -> None:
-    made = await ask(path, method="POST", body=config_map("t"), Accept=TABLE)
-    assert (made.status, made.json["kind"]) == (201, "Table")
-    assert made.json["rows"][0]["cells"][0] == "t"
-    made = await ask(path, method="POST", body=config_map("p"), Accept=PARTIAL)
-    assert (made.status, made.json["kind"]) == (201, "PartialObjectMetadata")
+    made = await ask("POST", path, labelled("t"), accept=TABLE)
+    assert (made.status, made.obj["kind"]) == (201, "Table")
+    assert made.obj["rows"][0]["cells"][0] == "t"
+    made = await ask("POST", path, labelled("p"), accept=PARTIAL)
+    assert (made.status, made.obj["kind"]) == (201, "PartialObjectMetadata")
     for name, accept in (("t", TABLE), ("p", PARTIAL)):
-        gone = await ask(f"{path}/{name}", method="DELETE", Accept=accept)
-        assert (gone.status, gone.json["kind"]) == (200, "Status")
+        gone = await ask("DELETE", f"{path}/{name}", accept=accept)
+        assert (gone.status, gone.obj["kind"]) == (200, "Status")
 
 
 async def test_a_method_that_there_is_not_is_not_allowed(ask: Asker, path: str) -> None:
     for method, where in (("PUT", path), ("POST", f"{path}/a")):
-        reply = await ask(where, method=method, body={})
-        assert (reply.status, reply.json["reason"]) == (405, "MethodNotAllowed")
+        reply = await ask(method, where, {})
+        assert (reply.status, reply.obj["reason"]) == (405, "MethodNotAllowed")
         text = "the server does not allow this method on the requested resource"
-        assert (reply.json["message"], reply.json["details"]) == (text, {})
+        assert (reply.obj["message"], reply.obj["details"]) == (text, {})
 
 
 async def test_a_long_answer_is_compressed_for_who_wants_that(
     ask: Asker, path: str
 ) -> None:
-    big = {**config_map("big"), "data": {"x": "y" * 200_000}}
-    await ask(path, method="POST", body=big)
-    packed = await ask(f"{path}/big", Accept_Encoding="gzip")
-    plain = await ask(f"{path}/big", Accept_Encoding="identity")
+    big = {**labelled("big"), "data": {"x": "y" * 200_000}}
+    await ask("POST", path, big)
+    packed = await ask("GET", f"{path}/big", packing="gzip")
+    plain = await ask("GET", f"{path}/big", packing="identity")
     assert (packed.encoding, plain.encoding) == ("gzip", "")
-    assert msgspec.json.decode(packed.body) == plain.json  # the transport unpacks it
+    assert msgspec.json.decode(packed.body) == plain.obj  # the transport unpacks it

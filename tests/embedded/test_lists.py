@@ -5,97 +5,23 @@ Every expectation here is what a real kube-apiserver answers; the same tests run
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from random import Random
-from typing import Any
-from urllib.parse import parse_qsl
 
 import msgspec
 import pytest
 
-from trimtab.client import load
-from trimtab.client.http import HttpTransport
-from trimtab.client.transport import Progress, Request
-from trimtab.embedded.api import Answer, Api
-from trimtab.embedded.inprocess import ADMIN
-from trimtab.embedded.requests import ApiRequest
+from tests.embedded.apis import asked
+from tests.embedded.asking import Asker
+from tests.embedded.asking import ask as ask
+from tests.embedded.objects import labelled
+from trimtab.embedded.api import Api
 from trimtab.embedded.store import Store
 from trimtab.embedded.tokens import Tokens
-from trimtab.testing import Cluster
 
 MOMENT = datetime(2030, 1, 1, tzinfo=UTC)
 NUMBER = "strconv.ParseUint: parsing"
 TOKEN = "continue key is not valid: "
-
-
-class Reply(msgspec.Struct, frozen=True):
-    """An answer, read."""
-
-    status: int
-    media: str
-    body: bytes
-    encoding: str = ""
-
-    @property
-    def json(self) -> Any:
-        return msgspec.json.decode(self.body)
-
-    @property
-    def names(self) -> list[str]:
-        return [each["metadata"]["name"] for each in self.json["items"] or ()]
-
-
-class Asker:
-    """Asks a server with any path, header and body, and hides nothing of the answer."""
-
-    def __init__(self, transport: HttpTransport) -> None:
-        self.transport = transport
-
-    async def __call__(
-        self,
-        path: str,
-        *,
-        method: str = "GET",
-        body: Any = None,
-        **headers: str,
-    ) -> Reply:
-        given = {key.replace("_", "-"): value for key, value in headers.items()}
-        if body is not None:
-            given.setdefault("Content-Type", "application/json")
-            if not isinstance(body, bytes):
-                body = msgspec.json.encode(body)
-        path, _, query = path.partition("?")
-        pairs = (each.partition("=") for each in query.split("&") if each)
-        request = Request(
-            method=method,
-            path=path,
-            query=tuple((key, value) for key, _, value in pairs),
-            headers=tuple(given.items()),
-            body=body,
-        )
-        response = await self.transport.send(request, progress=Progress())
-        try:
-            read = bytes(await response.read(limit=64 << 20))
-        finally:
-            response.close()
-        media, encoding = (
-            "".join(response.headers(name))
-            for name in ("Content-Type", "Content-Encoding")
-        )
-        return Reply(response.status, media, read, encoding)
-
-
-@pytest.fixture
-async def ask(cluster: Cluster) -> AsyncIterator[Asker]:
-    transport = HttpTransport(load(kubeconfig=cluster.kubeconfig))
-    yield Asker(transport)
-    await transport.close()
-
-
-def config_map(name: str, **labels: str) -> dict[str, Any]:
-    meta = {"name": name, "labels": labels}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
 
 
 class Shelf(msgspec.Struct, frozen=True):
@@ -117,11 +43,11 @@ class Shelf(msgspec.Struct, frozen=True):
 async def shelf(ask: Asker, namespace: str) -> Shelf:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     for name in ("a", "b", "c"):
-        made = await ask(path, method="POST", body=config_map(name, of="shelf"))
+        made = await ask("POST", path, labelled(name, of="shelf"))
         assert made.status == 201
-    old = (await ask(path)).json["metadata"]["resourceVersion"]
-    await ask(f"{path}/b", method="DELETE")
-    page = (await ask(f"{path}?labelSelector=of&limit=1")).json["metadata"]
+    old = (await ask("GET", path)).obj["metadata"]["resourceVersion"]
+    await ask("DELETE", f"{path}/b")
+    page = (await ask("GET", f"{path}?labelSelector=of&limit=1")).obj["metadata"]
     return Shelf(path, old, page["resourceVersion"], page["continue"])
 
 
@@ -154,7 +80,7 @@ OLD, NOW = ["a", "b", "c"], ["a", "c"]
 async def test_a_list_is_of_the_state_that_was_asked_for(
     ask: Asker, shelf: Shelf, query: str, names: list[str]
 ) -> None:
-    reply = await ask(shelf.filled(query))
+    reply = await ask("GET", shelf.filled(query))
     assert (reply.status, reply.names) == (200, names)
 
 
@@ -163,9 +89,9 @@ async def test_a_list_of_whatever_state_has_no_pages(
     ask: Asker, shelf: Shelf, more: str
 ) -> None:
     """Which state that is the server chooses: a real one may be a moment behind."""
-    reply = await ask(shelf.filled(f"resourceVersion=0{more}"))
+    reply = await ask("GET", shelf.filled(f"resourceVersion=0{more}"))
     assert reply.names in (OLD, NOW)
-    assert not reply.json["metadata"].get("continue")
+    assert not reply.obj["metadata"].get("continue")
 
 
 FORBIDDEN = "resourceVersionMatch: Forbidden: resourceVersionMatch"
@@ -200,8 +126,8 @@ UNKNOWN = (
 async def test_options_that_do_not_fit_together_are_invalid(
     ask: Asker, shelf: Shelf, query: str, text: str
 ) -> None:
-    reply = await ask(shelf.filled(query))
-    status = reply.json
+    reply = await ask("GET", shelf.filled(query))
+    status = reply.obj
     assert (reply.status, status["reason"]) == (422, "Invalid")
     assert status["message"] == f'ListOptions.meta.k8s.io "" is invalid: {text}'
     assert status["details"]["kind"] == "ListOptions"
@@ -214,41 +140,43 @@ async def test_a_version_that_is_no_number_is_refused(
     ask: Asker, shelf: Shelf, version: str, match: str
 ) -> None:
     value = f'resourceVersion: Invalid value: "{version}": {NUMBER} "{version}": '
-    reply = await ask(shelf.filled(f"resourceVersion={version}{match}"))
-    assert (reply.status, reply.json["reason"]) == (400, "BadRequest")
+    reply = await ask("GET", shelf.filled(f"resourceVersion={version}{match}"))
+    assert (reply.status, reply.obj["reason"]) == (400, "BadRequest")
     text = f"invalid resource version: {value}invalid syntax"
-    assert reply.json["message"] == text
-    one = await ask(f"{shelf.path}/a?resourceVersion={version}")
-    assert (one.status, one.json["message"]) == (500, f"{value}invalid syntax")
+    assert reply.obj["message"] == text
+    one = await ask("GET", f"{shelf.path}/a?resourceVersion={version}")
+    assert (one.status, one.obj["message"]) == (500, f"{value}invalid syntax")
 
 
 async def test_a_token_and_a_version_exclude_each_other(
     ask: Asker, shelf: Shelf
 ) -> None:
     for version in ("OLD", "CURRENT", "abc"):
-        reply = await ask(shelf.filled(f"continue=TOKEN&resourceVersion={version}"))
-        assert (reply.status, reply.json["reason"]) == (400, "BadRequest")
+        reply = await ask(
+            "GET", shelf.filled(f"continue=TOKEN&resourceVersion={version}")
+        )
+        assert (reply.status, reply.obj["reason"]) == (400, "BadRequest")
         text = "specifying resource version is not allowed when using continue"
-        assert reply.json["message"] == text
+        assert reply.obj["message"] == text
 
 
 async def test_a_token_that_nobody_gave_out_is_refused(
     ask: Asker, shelf: Shelf
 ) -> None:
-    reply = await ask(shelf.filled("continue=garbage"))
-    assert (reply.status, reply.json["reason"]) == (400, "BadRequest")
-    assert reply.json["message"].startswith(f"invalid continue token: {TOKEN}")
+    reply = await ask("GET", shelf.filled("continue=garbage"))
+    assert (reply.status, reply.obj["reason"]) == (400, "BadRequest")
+    assert reply.obj["message"].startswith(f"invalid continue token: {TOKEN}")
 
 
 @pytest.mark.parametrize("match", ["", "&resourceVersionMatch=NotOlderThan"])
 async def test_a_version_from_the_future_times_out(
     ask: Asker, shelf: Shelf, match: str
 ) -> None:
-    reply = await ask(shelf.filled(f"resourceVersion=999999999{match}"))
-    assert (reply.status, reply.json["reason"]) == (504, "Timeout")
+    reply = await ask("GET", shelf.filled(f"resourceVersion=999999999{match}"))
+    assert (reply.status, reply.obj["reason"]) == (504, "Timeout")
     text = "Timeout: Too large resource version: 999999999, current: "
-    assert reply.json["message"].startswith(text)
-    [cause] = reply.json["details"]["causes"]
+    assert reply.obj["message"].startswith(text)
+    [cause] = reply.obj["details"]["causes"]
     assert cause["reason"] == "ResourceVersionTooLarge"
 
 
@@ -256,9 +184,9 @@ async def test_a_version_from_the_future_times_out(
 async def test_an_option_that_is_no_number_is_refused(
     ask: Asker, shelf: Shelf, option: str
 ) -> None:
-    reply = await ask(f"{shelf.path}?{option}=x")
+    reply = await ask("GET", f"{shelf.path}?{option}=x")
     assert reply.status == 400
-    assert reply.json["message"] == 'strconv.ParseInt: parsing "x": invalid syntax'
+    assert reply.obj["message"] == 'strconv.ParseInt: parsing "x": invalid syntax'
 
 
 async def test_pages_are_of_one_state_while_writes_go_on(
@@ -266,22 +194,22 @@ async def test_pages_are_of_one_state_while_writes_go_on(
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/secrets"
     for number in range(5):
-        await ask(path, method="POST", body={"metadata": {"name": f"s{number}"}})
+        await ask("POST", path, {"metadata": {"name": f"s{number}"}})
     names, version, token = [], set(), ""
     remaining = []
     while True:
         page = await ask(
-            f"{path}?limit=2&continue={token}" if token else f"{path}?limit=2"
+            "GET", f"{path}?limit=2&continue={token}" if token else f"{path}?limit=2"
         )
         names += page.names
-        meta = page.json["metadata"]
+        meta = page.obj["metadata"]
         version.add(meta["resourceVersion"])
         remaining.append(meta.get("remainingItemCount"))
         token = meta.get("continue", "")
         if not token:
             break
-        await ask(f"{path}/s4", method="DELETE")
-        await ask(path, method="POST", body={"metadata": {"name": f"t{len(names)}"}})
+        await ask("DELETE", f"{path}/s4")
+        await ask("POST", path, {"metadata": {"name": f"t{len(names)}"}})
     assert names == [f"s{number}" for number in range(5)]
     assert len(version) == 1
     assert remaining == [3, 1, None]
@@ -290,7 +218,7 @@ async def test_pages_are_of_one_state_while_writes_go_on(
 async def test_a_selected_list_does_not_say_how_much_is_left(
     ask: Asker, shelf: Shelf
 ) -> None:
-    meta = (await ask(shelf.filled("limit=1"))).json["metadata"]
+    meta = (await ask("GET", shelf.filled("limit=1"))).obj["metadata"]
     assert meta["continue"]
     assert "remainingItemCount" not in meta
 
@@ -310,7 +238,7 @@ async def test_selectors_choose(
     ask: Asker, shelf: Shelf, selector: str, names: list[str]
 ) -> None:
     more = "" if selector.startswith("label") else "&labelSelector=of"
-    reply = await ask(f"{shelf.path}?{selector}{more}")
+    reply = await ask("GET", f"{shelf.path}?{selector}{more}")
     chosen = [name for name in reply.names if name != "kube-root-ca.crt"]
     assert (reply.status, chosen) == (200, names)
 
@@ -330,8 +258,8 @@ async def test_selectors_choose(
 async def test_a_selector_that_makes_no_sense_is_refused(
     ask: Asker, shelf: Shelf, selector: str
 ) -> None:
-    reply = await ask(f"{shelf.path}?{selector}")
-    assert (reply.status, reply.json["reason"]) == (400, "BadRequest")
+    reply = await ask("GET", f"{shelf.path}?{selector}")
+    assert (reply.status, reply.obj["reason"]) == (400, "BadRequest")
 
 
 @pytest.mark.parametrize(
@@ -344,7 +272,7 @@ async def test_a_selector_that_makes_no_sense_is_refused(
 async def test_an_empty_list_has_no_items_but_a_list_of_them(
     ask: Asker, path: str, kind: str
 ) -> None:
-    found = (await ask(f"{path}?labelSelector=nobody=here")).json
+    found = (await ask("GET", f"{path}?labelSelector=nobody=here")).obj
     assert found.pop("metadata").keys() == {"resourceVersion"}
     version = "apps/v1" if "apps" in path else "v1"
     assert found == {"kind": kind, "apiVersion": version, "items": []}
@@ -353,25 +281,9 @@ async def test_an_empty_list_has_no_items_but_a_list_of_them(
 async def test_items_of_a_built_in_kind_do_not_say_what_they_are(
     ask: Asker, shelf: Shelf
 ) -> None:
-    for item in (await ask(shelf.filled(""))).json["items"]:
+    for item in (await ask("GET", shelf.filled(""))).obj["items"]:
         assert "kind" not in item
         assert "apiVersion" not in item
-
-
-def asked(api: Api, path: str, *, method: str = "GET", body: Any = None) -> Reply:
-    """Ask an API in this process."""
-    path, _, query = path.partition("?")
-    request = ApiRequest(
-        method=method,
-        path=path,
-        query=dict(parse_qsl(query)),
-        body=b"" if body is None else msgspec.json.encode(body),
-        user=ADMIN,
-    )
-    answer = api.handle(request)
-    assert isinstance(answer, Answer)
-    read = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
-    return Reply(answer.status, answer.content_type, read)
 
 
 def test_a_list_whose_state_is_forgotten_can_be_gone_on_with() -> None:
@@ -379,18 +291,18 @@ def test_a_list_whose_state_is_forgotten_can_be_gone_on_with() -> None:
     api = Api(store, now=lambda: MOMENT, random=Random(1), tokens=Tokens())
     path = "/api/v1/namespaces/default/secrets"
     for name in ("a", "b", "c"):
-        asked(api, path, method="POST", body={"metadata": {"name": name}})
-    first = asked(api, f"{path}?limit=1").json["metadata"]
-    asked(api, path, method="POST", body={"metadata": {"name": "d"}})
+        asked(api, "POST", path, {"metadata": {"name": name}})
+    first = asked(api, "GET", f"{path}?limit=1").obj["metadata"]
+    asked(api, "POST", path, {"metadata": {"name": "d"}})
     api.forget()
-    reply = asked(api, f"{path}?limit=1&continue={first['continue']}")
-    assert (reply.status, reply.json["reason"]) == (410, "Expired")
+    reply = asked(api, "GET", f"{path}?limit=1&continue={first['continue']}")
+    assert (reply.status, reply.obj["reason"]) == (410, "Expired")
     text = "The provided continue parameter is too old to display a consistent list"
-    assert reply.json["message"].startswith(text)
-    token = reply.json["metadata"]["continue"]
-    assert asked(api, f"{path}?continue={token}").names == ["b", "c", "d"]
+    assert reply.obj["message"].startswith(text)
+    token = reply.obj["metadata"]["continue"]
+    assert asked(api, "GET", f"{path}?continue={token}").names == ["b", "c", "d"]
     exact = f"{path}?resourceVersion={first['resourceVersion']}"
-    old = asked(api, f"{exact}&resourceVersionMatch=Exact")
-    assert (old.status, old.json["reason"]) == (410, "Expired")
-    assert asked(api, exact).names == ["a", "b", "c", "d"]
+    old = asked(api, "GET", f"{exact}&resourceVersionMatch=Exact")
+    assert (old.status, old.obj["reason"]) == (410, "Expired")
+    assert asked(api, "GET", exact).names == ["a", "b", "c", "d"]
     store.close()

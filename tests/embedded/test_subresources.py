@@ -5,27 +5,15 @@ Each law runs unchanged on the embedded server and on kube-apiserver.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from tests.embedded.test_writes import (
-    APPLY,
-    GROUP,
-    JSON_PATCH,
-    MERGE,
-    STRANGER,
-    Answer,
-    Asker,
-    asking,
-    custom,
-    deployment,
-    gadget,
-)
+from tests.embedded.asking import APPLY, JSON_PATCH, MERGE, Answer, Asker, Plain
+from tests.embedded.asking import ask as ask
+from tests.embedded.objects import GROUP, STRANGER, custom, deployment, gadget
 from trimtab.testing import Cluster
 
-Plain = dict[str, Any]
 SCALE = {
     "specReplicasPath": ".spec.replicas",
     "statusReplicasPath": ".status.replicas",
@@ -36,12 +24,6 @@ MODIFIED = (
     "try again"
 )
 REVIEWS = "/apis/authentication.k8s.io/v1"
-
-
-@pytest.fixture
-async def ask(cluster: Cluster, namespace: str) -> AsyncIterator[Asker]:
-    async with asking(cluster, namespace) as made:
-        yield made
 
 
 def scale(name: str, replicas: Any, **metadata: str) -> Plain:
@@ -73,7 +55,7 @@ def owners(obj: Plain) -> set[tuple[str, str, str]]:
 
 async def _scaled(ask: Asker, path: str, obj: Plain) -> str:
     made = await ask("POST", path, obj, fieldManager="maker")
-    assert made.code == 201
+    assert made.status == 201
     return f"{path}/{obj['metadata']['name']}"
 
 
@@ -94,7 +76,7 @@ async def test_a_scale_changes_one_field_and_who_owns_it(
     assert read.obj["spec"] == {"replicas": 1}
 
     async def then(answer: Answer, replicas: int, owner: tuple[str, str, str]) -> None:
-        assert (answer.code, answer.obj["spec"]) == (200, {"replicas": replicas})
+        assert (answer.status, answer.obj["spec"]) == (200, {"replicas": replicas})
         now = (await ask("GET", where)).obj
         assert now["spec"]["replicas"] == replicas
         assert owners(now) == {owner}
@@ -124,9 +106,9 @@ async def test_an_applied_scale_is_owned(ask: Asker) -> None:
 
     refused = await apply(fieldManager="me")
     told = 'conflict with "maker" using autoscaling/v1'
-    assert refused.code == 409
+    assert refused.status == 409
     assert refused.causes == [("FieldManagerConflict", ".spec.replicas", told)]
-    assert (await apply(fieldManager="me", force="true")).code == 200
+    assert (await apply(fieldManager="me", force="true")).status == 200
     now = (await ask("GET", where)).obj
     assert owners(now) == {("me", "Apply", "scale")}
     assert now["spec"]["replicas"] == 5
@@ -226,11 +208,11 @@ async def test_an_eviction_without_a_budget_deletes(ask: Asker) -> None:
     other: Plain = {"deleteOptions": {"preconditions": {"uid": STRANGER}}}
     refused = await ask("POST", where, eviction(**other))
     assert refused.refusal[:2] == (409, "Conflict")
-    assert (await ask("POST", where, eviction(), dryRun="All")).code == 201
-    assert (await ask("GET", f"{path}/one")).code == 200
+    assert (await ask("POST", where, eviction(), dryRun="All")).status == 201
+    assert (await ask("GET", f"{path}/one")).status == 200
     evicted = await ask("POST", where, eviction(**NOW))
-    assert (evicted.code, evicted.obj["status"]) == (201, "Success")
-    assert (await ask("GET", f"{path}/one")).code == 404
+    assert (evicted.status, evicted.obj["status"]) == (201, "Success")
+    assert (await ask("GET", f"{path}/one")).status == 404
 
 
 async def test_an_eviction_spends_what_the_budget_allows(ask: Asker) -> None:
@@ -255,7 +237,9 @@ async def test_an_eviction_spends_what_the_budget_allows(ask: Asker) -> None:
             "expectedPods": 2,
         }
         where = f"{budgets}/few/status"
-        assert (await ask("PATCH", where, {"status": status}, media=MERGE)).code == 200
+        assert (
+            await ask("PATCH", where, {"status": status}, media=MERGE)
+        ).status == 200
 
     async def left() -> int:
         found: int = (await ask("GET", f"{budgets}/few")).obj["status"][
@@ -279,13 +263,13 @@ async def test_an_eviction_spends_what_the_budget_allows(ask: Asker) -> None:
             )
         ]
     # One that is not ready goes for free while enough others are.
-    assert (await ask("POST", f"{path}/two/eviction", eviction("two"))).code == 201
+    assert (await ask("POST", f"{path}/two/eviction", eviction("two"))).status == 201
     await allows(1)
     dry = await ask("POST", f"{path}/one/eviction", eviction(), dryRun="All")
-    assert (dry.code, await left()) == (201, 1)
+    assert (dry.status, await left()) == (201, 1)
     evicted = await ask("POST", f"{path}/one/eviction", eviction(**NOW))
-    assert (evicted.code, await left()) == (201, 0)
-    assert (await ask("GET", f"{path}/one")).code == 404
+    assert (evicted.status, await left()) == (201, 0)
+    assert (await ask("GET", f"{path}/one")).status == 404
 
 
 # Bindings
@@ -321,9 +305,9 @@ async def test_a_pod_is_bound_once(ask: Asker) -> None:
         ),
     ):
         assert (await ask("POST", where, body)).refusal == refusal
-    assert (await ask("POST", where, binding(), dryRun="All")).code == 201
+    assert (await ask("POST", where, binding(), dryRun="All")).status == 201
     assert "nodeName" not in (await ask("GET", f"{path}/one")).obj["spec"]
-    assert (await ask("POST", where, binding())).code == 201
+    assert (await ask("POST", where, binding())).status == 201
     bound = (await ask("GET", f"{path}/one")).obj
     assert bound["spec"]["nodeName"] == "node"
     (condition,) = bound["status"]["conditions"]
@@ -401,7 +385,7 @@ async def test_a_client_may_ask_who_it_is(ask: Asker) -> None:
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     answer = await ask("POST", f"{REVIEWS}/selfsubjectreviews", body)
     user = answer.obj["status"]["userInfo"]
-    assert answer.code == 201
+    assert answer.status == 201
     assert "system:authenticated" in user["groups"]
     assert user["username"]
 

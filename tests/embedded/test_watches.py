@@ -14,9 +14,11 @@ import msgspec
 import pytest
 
 from tests.client.kinds import Website
+from tests.embedded.apis import asked
+from tests.embedded.asking import MERGE, Asker
+from tests.embedded.asking import ask as ask
+from tests.embedded.objects import labelled
 from tests.embedded.test_forms import PARTIAL, TABLE
-from tests.embedded.test_lists import Asker, asked, config_map
-from tests.embedded.test_lists import ask as ask
 from trimtab.api import crd
 from trimtab.client.transport import Progress, Request, Response
 from trimtab.embedded.api import Api, WatchAnswer
@@ -26,7 +28,6 @@ from trimtab.embedded.store import Store
 from trimtab.embedded.tokens import Tokens
 from trimtab.testing import eventually
 
-MERGE = "application/merge-patch+json"
 BOOKMARKS = "allowWatchBookmarks=true"
 INITIAL = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
 END = {"k8s.io/initial-events-end": "true"}
@@ -43,19 +44,17 @@ class Past:
         self.states: list[Any] = []
 
     async def live(self) -> None:
-        body = config_map("kept", of="past")
-        made = await self.ask(self.path, method="POST", body=body)
-        self.start = made.json["metadata"]["resourceVersion"]
-        body = config_map("moved", step="1")
-        made = await self.ask(self.path, method="POST", body=body)
-        self.states.append(made.json)
+        body = labelled("kept", of="past")
+        made = await self.ask("POST", self.path, body)
+        self.start = made.obj["metadata"]["resourceVersion"]
+        body = labelled("moved", step="1")
+        made = await self.ask("POST", self.path, body)
+        self.states.append(made.obj)
         for step in ("2", "1"):
             change = {"metadata": {"labels": {"step": step}}}
-            made = await self.ask(
-                f"{self.path}/moved", method="PATCH", body=change, Content_Type=MERGE
-            )
-            self.states.append(made.json)
-        await self.ask(f"{self.path}/moved", method="DELETE")
+            made = await self.ask("PATCH", f"{self.path}/moved", change, media=MERGE)
+            self.states.append(made.obj)
+        await self.ask("DELETE", f"{self.path}/moved")
 
     async def watch(
         self, query: str, *, count: int = 0, accept: str = "application/json"
@@ -217,16 +216,16 @@ def unsupported(match: str) -> str:
 async def test_options_that_do_not_fit_a_watch_are_invalid(
     ask: Asker, query: str, text: str
 ) -> None:
-    reply = await ask(f"/api/v1/configmaps?watch=1&timeoutSeconds=1&{query}")
-    assert (reply.status, reply.json["reason"]) == (422, "Invalid")
+    reply = await ask("GET", f"/api/v1/configmaps?watch=1&timeoutSeconds=1&{query}")
+    assert (reply.status, reply.obj["reason"]) == (422, "Invalid")
     message = f'ListOptions.meta.k8s.io "" is invalid: {text}'
-    assert reply.json["message"] == message
+    assert reply.obj["message"] == message
 
 
 async def test_a_watch_from_a_version_that_is_no_number_fails(ask: Asker) -> None:
-    reply = await ask("/api/v1/configmaps?watch=1&resourceVersion=abc")
+    reply = await ask("GET", "/api/v1/configmaps?watch=1&resourceVersion=abc")
     assert reply.status == 500
-    assert reply.json["message"] == (
+    assert reply.obj["message"] == (
         'resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": '
         "invalid syntax"
     )
@@ -243,14 +242,14 @@ async def test_a_watch_from_the_future_waits_for_it(past: Past) -> None:
 async def test_a_watch_that_makes_no_sense_is_refused(
     ask: Asker, query: str, status: int
 ) -> None:
-    reply = await ask(f"/api/v1/configmaps?watch=1&{query}")
-    assert (reply.status, reply.json["reason"]) == (status, "BadRequest")
+    reply = await ask("GET", f"/api/v1/configmaps?watch=1&{query}")
+    assert (reply.status, reply.obj["reason"]) == (status, "BadRequest")
 
 
 async def test_a_watch_on_the_path_of_an_object_is_a_get(past: Past) -> None:
-    reply = await past.ask(f"{past.path}/kept?watch=1&timeoutSeconds=1")
-    assert (reply.status, reply.json["kind"]) == (200, "ConfigMap")
-    gone = await past.ask(f"{past.path}/moved?watch=1")
+    reply = await past.ask("GET", f"{past.path}/kept?watch=1&timeoutSeconds=1")
+    assert (reply.status, reply.obj["kind"]) == (200, "ConfigMap")
+    gone = await past.ask("GET", f"{past.path}/moved?watch=1")
     assert gone.status == 404
 
 
@@ -270,8 +269,8 @@ async def test_a_flag_is_set_unless_it_says_that_it_is_not(
     past: Past, flag: str, kind: str
 ) -> None:
     query = f"watch={flag}&timeoutSeconds=1&labelSelector=of"
-    reply = await past.ask(f"{past.path}?{query}")
-    assert reply.json.get("kind", "") == kind
+    reply = await past.ask("GET", f"{past.path}?{query}")
+    assert reply.obj.get("kind", "") == kind
 
 
 async def test_a_watch_of_tables_names_the_columns_once(past: Past) -> None:
@@ -306,7 +305,7 @@ async def test_a_watch_of_bare_metadata(past: Past) -> None:
 
 async def test_a_watch_cannot_be_written_in_yaml(past: Past) -> None:
     path = f"{past.path}?watch=1&timeoutSeconds=1"
-    reply = await past.ask(path, Accept="application/yaml")
+    reply = await past.ask("GET", path, accept="application/yaml")
     assert (reply.status, reply.media) == (406, "application/yaml")
     assert b"application/json;stream=watch" in reply.body
 
@@ -317,24 +316,24 @@ async def test_a_watch_ends_with_the_definition_of_its_kind(ask: Asker) -> None:
     group, plural = "gone.tests.trimtab.dev", "websites"
     definition["spec"]["group"] = group
     definition["metadata"]["name"] = name = f"{plural}.{group}"
-    assert (await ask(DEFINITIONS, method="POST", body=definition)).status == 201
+    assert (await ask("POST", DEFINITIONS, definition)).status == 201
     path = f"/apis/{group}/v1/namespaces/default/{plural}"
 
     async def is_made() -> bool:
         body = {"apiVersion": f"{group}/v1", "kind": "Website", "spec": {}}
         body["metadata"] = {"name": "one"}
-        return (await ask(path, method="POST", body=body)).status in (201, 409)
+        return (await ask("POST", path, body)).status in (201, 409)
 
     await eventually(is_made, within=30)
-    version = (await ask(path)).json["metadata"]["resourceVersion"]
+    version = (await ask("GET", path)).obj["metadata"]["resourceVersion"]
     query = f"watch=1&timeoutSeconds=60&resourceVersion={version}"
     async with opened(ask, f"{path}?{query}") as stream:
-        await ask(f"{DEFINITIONS}/{name}", method="DELETE")
+        await ask("DELETE", f"{DEFINITIONS}/{name}")
         events = await events_of(stream)
     assert told(events) == [("DELETED", "one")]
 
     async def is_gone() -> bool:
-        return (await ask(path)).status == 404
+        return (await ask("GET", path)).status == 404
 
     await eventually(is_gone, within=30)
 
@@ -345,7 +344,7 @@ async def test_a_watch_from_a_forgotten_revision_has_expired() -> None:
     api = Api(store, now=lambda: moment, random=Random(1), tokens=Tokens())
     path = "/api/v1/namespaces/default/configmaps"
     for name in ("a", "b"):
-        asked(api, path, method="POST", body=config_map(name))
+        asked(api, "POST", path, labelled(name))
     api.forget()
     query = {"watch": "1", "resourceVersion": "1", "timeoutSeconds": "1"}
     answer = api.handle(ApiRequest(method="GET", path=path, query=query, user=ADMIN))

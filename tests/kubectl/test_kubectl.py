@@ -27,9 +27,9 @@ HERE = Path(__file__).parent
 VERSION = "v1.36."
 SECONDS = 60
 # What the embedded server does not do yet, by the features that a case names, and by
-# its name: descriptions of built-in fields, and what a controller writes into a Job.
+# its name: descriptions of built-in fields.
 LATER = re.compile(r"RBAC|impersonation|Forbidden 403|SelfSubjectRules|rbac cluster")
-LATER_NAMES = frozenset({"explain-recursive", "job-create"})
+LATER_NAMES = frozenset({"explain-recursive"})
 REPLACED = (
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<uid>"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "<time>"),

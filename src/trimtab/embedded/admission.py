@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from trimtab.embedded import status
+from trimtab.embedded.definitions import is_true
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.limits import apply_limits, claim_complaints
 from trimtab.embedded.metadata import metadata_of
@@ -29,6 +30,7 @@ TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 TOLERATED_SECONDS = 300
 TOKEN_SECONDS = 3607
+TERMINATING = "create not allowed while custom resource definition is terminating"
 
 
 class Admission:
@@ -42,6 +44,8 @@ class Admission:
         """Admit a new object, or say why not; may add to it."""
         if kind.prefix == PRIORITIES:
             self._check_default(kind, obj)
+        if kind.custom is not None and is_true(kind.custom.crd, "Terminating"):
+            raise status.forbidden(kind.about, _name(obj), TERMINATING)
         if not kind.namespaced:
             return
         self._check_namespace(kind, obj, namespace)

@@ -6,15 +6,18 @@ raises for something that a client did; ``work`` does what follows from writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from random import Random
 
 import msgspec
 
-from trimtab.embedded import bodies, status
+from trimtab.embedded import bodies, reading, status
 from trimtab.embedded.admission import Admission
 from trimtab.embedded.allocation import Allocation
+from trimtab.embedded.answers import Answer as Answer
+from trimtab.embedded.answers import WatchAnswer as WatchAnswer
+from trimtab.embedded.answers import telling, warned, written
 from trimtab.embedded.bodies import JSON
 from trimtab.embedded.bootstrap import furnish, install
 from trimtab.embedded.catalog import Catalog
@@ -31,39 +34,22 @@ from trimtab.embedded.lists import (
     wants_initial,
 )
 from trimtab.embedded.metadata import Stamps
-from trimtab.embedded.registry import Outcome, Registry, Write
+from trimtab.embedded.registry import Registry
 from trimtab.embedded.requests import ApiRequest, Target, target_of
 from trimtab.embedded.reviews import Reviews
 from trimtab.embedded.selection import Selection, selection_of
 from trimtab.embedded.status import ApiProblem, NoSuchPath
 from trimtab.embedded.store import Store
 from trimtab.embedded.subresources import Subresources
+from trimtab.embedded.suspended import SuspendedJobs
 from trimtab.embedded.tokens import Tokens
 from trimtab.embedded.watching import Hub, View, Watcher
+from trimtab.embedded.writes import Outcome, Write, write_of
 
 WATCH_SECONDS = (1800.0, 3600.0)
 MAINTENANCE = 10.0
-MAX_MANAGER = 128
-PLAIN = "text/plain"
 NOT_ALLOWED = "the server does not allow this method on the requested resource"
 VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch"}
-
-
-class Answer(msgspec.Struct, kw_only=True):
-    """What goes back: a body at once, or piece by piece."""
-
-    status: int = 200
-    content_type: str = JSON
-    headers: tuple[tuple[str, str], ...] = ()
-    body: bytes | Iterator[bytes] = b""
-
-
-class WatchAnswer(msgspec.Struct, kw_only=True):
-    """A watch that has begun; its watcher is read until it is over."""
-
-    watcher: Watcher
-    status: int = 200
-    content_type: str = JSON
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,19 +98,24 @@ class Api:
             now=lambda: now().timestamp(),
             furnish=lambda name: furnish(self, name),
         )
+        self._suspended = SuspendedJobs(
+            store, catalog=self.catalog, registry=self.registry, now=now
+        )
         self._subresources = Subresources(
             self.registry, self.catalog, tokens=tokens, now=now
         )
         self._reviews = Reviews(tokens, now=now)
         self._documents = Documents(self.catalog, address=self.settings.address)
         self._lifecycle.start()
+        self._suspended.start()
         install(self)
         while self.work():
             pass
 
     def work(self) -> bool:
         """Do some of what follows from writes; True if there is more to do."""
-        return self._lifecycle.step()
+        more = self._suspended.step()
+        return self._lifecycle.step() or more
 
     def maintain(self) -> float:
         """Do what is due with time; the seconds until it is due again."""
@@ -155,9 +146,9 @@ class Api:
             media = bodies.form_of(request.headers.get("accept", "")).media
         except ApiProblem:
             media = JSON
-        headers: tuple[tuple[str, str], ...] = ()
+        headers = warned(problem.warnings)
         if problem.retry_after:
-            headers = (("Retry-After", str(problem.retry_after)),)
+            headers += (("Retry-After", str(problem.retry_after)),)
         return Answer(
             status=problem.code,
             content_type=media,
@@ -180,9 +171,15 @@ class Api:
         kind = self.catalog.find(target.group, target.version, target.resource)
         if kind is None:
             raise self._unknown(target)
-        answer = self._object(request, target, kind)
-        if isinstance(answer, Answer) and kind.custom and kind.custom.warning:
-            answer.headers = (*answer.headers, _warning(kind.custom.warning))
+        if kind.custom is None or not kind.custom.warning:
+            return self._object(request, target, kind)
+        try:
+            answer = self._object(request, target, kind)
+        except ApiProblem as problem:
+            problem.warnings.insert(0, kind.custom.warning)
+            raise
+        if isinstance(answer, Answer):
+            answer.headers = (*warned([kind.custom.warning]), *answer.headers)
         return answer
 
     def _unknown(self, target: Target) -> ApiProblem:
@@ -194,6 +191,8 @@ class Api:
     def _object(
         self, request: ApiRequest, target: Target, kind: Kind
     ) -> Answer | WatchAnswer:
+        if kind.namespaced and not target.namespace:
+            self._check_everywhere(request, target, kind)
         if target.subresource or kind.resource.verbs == ("create",):
             self._check_create_only(request, target, kind)
             return self._subresource(request, target, kind)
@@ -213,17 +212,26 @@ class Api:
         content_type, body = found
         return Answer(content_type=content_type, body=body)
 
+    def _check_everywhere(
+        self, request: ApiRequest, target: Target, kind: Kind
+    ) -> None:
+        """Objects of all namespaces together can be listed and watched, no more."""
+        if request.method == "GET" and not target.name:
+            return
+        if kind.custom is not None:
+            raise status.no_such_path()
+        if target.name:
+            raise bodies.Unrouted(404, "NotFound", str(status.no_such_path()))
+        raise bodies.Unrouted(405, "MethodNotAllowed", NOT_ALLOWED)
+
     def _check_verb(self, request: ApiRequest, target: Target, kind: Kind) -> None:
-        if kind.namespaced and not target.namespace:
-            wanted = request.method != "GET" and not target.name
-            if target.name or (wanted and request.method != "DELETE"):
-                raise status.no_such_path()
         verb = VERBS.get(request.method, "delete")
         if not target.name and request.method == "DELETE":
             verb = "deletecollection"
         if not target.name and request.method == "GET":
             verb = "list"
-        if verb not in kind.resource.verbs:
+        # A custom kind that is going shows fewer verbs, and yet takes all of them.
+        if verb not in kind.resource.verbs and kind.custom is None:
             raise bodies.Unrouted(405, "MethodNotAllowed", NOT_ALLOWED)
         if bool(target.name) != (verb in ("get", "update", "patch", "delete")):
             raise bodies.Unrouted(405, "MethodNotAllowed", NOT_ALLOWED)
@@ -308,53 +316,31 @@ class Api:
         )
         return WatchAnswer(watcher=watcher)
 
-    def write_of(self, request: ApiRequest, target: Target, kind: Kind) -> Write:
-        """How a request wants to write."""
-        dry_run = request.query.get("dryRun", "")
-        if dry_run not in ("", "All"):
-            raise status.invalid_object(
-                status.GroupResource("meta.k8s.io", "CreateOptions"),
-                "",
-                [status.not_supported("dryRun", [dry_run], ("All",))],
-            )
-        validation = request.query.get("fieldValidation", "") or "Warn"
-        if validation not in ("Strict", "Warn", "Ignore"):
-            raise status.invalid_object(
-                status.GroupResource("meta.k8s.io", "CreateOptions"),
-                "",
-                [
-                    status.not_supported(
-                        "fieldValidation", validation, ("", "Ignore", "Strict", "Warn")
-                    )
-                ],
-            )
-        return Write(
-            kind=kind,
-            namespace=target.namespace,
-            name=target.name,
-            subresource=target.subresource,
-            manager=_manager(request),
-            dry_run=bool(dry_run),
-            validation=validation,
-            force=request.flag("force"),
-        )
-
     def _write(self, request: ApiRequest, target: Target, kind: Kind) -> Answer:
         renderer = self._renderer(request, kind)
-        write = self.write_of(request, target, kind)
+        write = write_of(request, target, kind)
+        with telling(write):
+            outcome = self._outcome(request, write)
+        return written(renderer, outcome, write.warnings)
+
+    def _outcome(self, request: ApiRequest, write: Write) -> Outcome:
         content_type = request.headers.get("content-type", JSON)
         if request.method == "PATCH":
-            outcome = self.registry.patch(write, request.body, content_type)
-        else:
-            obj = bodies.decode(request.body, content_type)
-            verb = self.registry.create if request.method == "POST" else None
-            outcome = (verb or self.registry.update)(write, obj)
-        return written(renderer, outcome)
+            return self.registry.patch(write, request.body, content_type)
+        obj = reading.read(write, request.body, content_type)
+        if request.method == "POST":
+            return self.registry.create(write, obj)
+        return self.registry.update(write, obj)
 
     def _delete(self, request: ApiRequest, target: Target, kind: Kind) -> Answer:
         renderer = self._renderer(request, kind)
         content_type = request.headers.get("content-type", JSON)
-        body = bodies.decode(request.body, content_type) if request.body else None
+        body = bodies.decode(request.body, content_type) if request.body else {}
+        if body.get("kind", "DeleteOptions") != "DeleteOptions":
+            raise status.bad_request(
+                f'no kind "{body["kind"]}" is registered for version '
+                f'"{body.get("apiVersion", "")}" in scheme "pkg/runtime/scheme.go:111"'
+            )
         options = delete_options(request, body)
         if target.name:
             outcome = self.registry.delete(kind, target.namespace, target.name, options)
@@ -377,45 +363,12 @@ class Api:
         self, request: ApiRequest, target: Target, kind: Kind
     ) -> Answer | WatchAnswer:
         renderer = self._renderer(request, kind)
-        write = self.write_of(request, target, kind)
-        if target.subresource:
-            outcome = self._subresources.handle(request, target, write)
-        elif kind.kind == "Binding":
-            outcome = self._subresources.bind(request, target, write)
-        else:
-            outcome = self._reviews.answer(request, target, kind)
-        return written(renderer, outcome)
-
-
-def written(renderer: Renderer, outcome: Outcome) -> Answer:
-    """The answer to a write: the object, 201 if it is new, and warnings."""
-    if outcome.text is not None:
-        return Answer(content_type=PLAIN, body=outcome.text)
-    if outcome.obj.get("kind") == renderer.kind.kind:
-        body = renderer.plain(outcome.obj)
-    else:
-        body = bodies.encode(outcome.obj, renderer.form.media)
-    warnings = tuple(_warning(each) for each in outcome.warnings)
-    return Answer(
-        status=201 if outcome.created else 200,
-        content_type=renderer.form.media,
-        headers=warnings,
-        body=body,
-    )
-
-
-def _warning(text: str) -> tuple[str, str]:
-    return ("Warning", f"299 - {status.quoted(text)}")
-
-
-def _manager(request: ApiRequest) -> str:
-    """Who a write is by: the named manager, else the client program."""
-    named = request.query.get("fieldManager", "")
-    if named:
-        return named
-    if request.method == "PATCH" and "apply-patch" in request.headers.get(
-        "content-type", ""
-    ):
-        return ""
-    agent = request.headers.get("user-agent", "")
-    return agent.split("/")[0][:MAX_MANAGER] or "unknown"
+        write = write_of(request, target, kind)
+        with telling(write):
+            if target.subresource:
+                outcome = self._subresources.handle(request, target, write)
+            elif kind.kind == "Binding":
+                outcome = self._subresources.bind(request, target, write)
+            else:
+                outcome = self._reviews.answer(request, target, kind)
+        return written(renderer, outcome, write.warnings)

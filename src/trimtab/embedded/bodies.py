@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from trimtab.embedded import status
+from trimtab.embedded import duplicates, jsontext, status
+from trimtab.embedded.patches import json_kind
 from trimtab.embedded.status import ApiProblem
 
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 WRITTEN = (JSON, YAML)
+SUMMARY = 30
+"""How much of a body a refusal repeats."""
+UNKNOWN = "couldn't get version/kind; json parse error: "
 WATCHED = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 
@@ -98,55 +103,148 @@ def _dumper() -> Any:
     return getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-def decode(body: bytes, content_type: str) -> dict[str, Any]:
-    """The object in a body; 415 for another type, 400 for what is not an object."""
+class Unreadable(Exception):
+    """A body that cannot be read, in the words of the decoder that gave up."""
+
+
+class Parsed(msgspec.Struct, frozen=True):
+    """The object in a body, and what a strict decoder would not have read."""
+
+    obj: dict[str, Any]
+    pairs: Any = None
+    """The same with every pair that was written, if some keys were written twice."""
+    lines: tuple[str, ...] = ()
+    """The lines of YAML that set a key again."""
+
+
+def parse(body: bytes, content_type: str) -> Parsed:
+    """The object in a body; 415 for another type.
+
+    Errors: :class:`Unreadable`.
+    """
     media = content_type.split(";")[0].strip() or JSON
     if media == JSON:
         value = _json(body)
-    elif media in (YAML, "text/yaml", "application/x-yaml"):
-        value = _yaml(body)
-    elif media == PROTOBUF:
+        pairs = duplicates.pairs_of(body, value)
+        return Parsed(_object(value), pairs)
+    if media in (YAML, "text/yaml", "application/x-yaml"):
+        value, lines = read_yaml(body)
+        return Parsed(_object(value), None, lines)
+    if media == PROTOBUF:
         from trimtab.embedded.protobuf import decode as decode_protobuf
 
-        value = decode_protobuf(body)
-    else:
-        raise status.unsupported_media_type((JSON, YAML, PROTOBUF))
-    if not isinstance(value, dict):
-        raise status.bad_request(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal "
-            f"{_go_name(value)} into Go value of type struct "
-            '{ APIVersion string "json:\\"apiVersion,omitempty\\""; '
-            'Kind string "json:\\"kind,omitempty\\"" }'
-        )
-    return value
+        return Parsed(_object(decode_protobuf(body)))
+    raise status.unsupported_media_type((JSON, YAML, PROTOBUF))
 
 
-def decode_any(body: bytes) -> Any:
-    """Any JSON value in a body (a patch may be a list)."""
-    return _json(body)
+def decode(body: bytes, content_type: str, *, kind: str = "") -> dict[str, Any]:
+    """The object in a body, wished to be of some kind; 400 for what is no object."""
+    try:
+        return parse(body, content_type).obj
+    except Unreadable as problem:
+        raise unrecognized(str(problem), body, kind=kind) from None
+
+
+def unrecognized(problem: str, body: bytes, *, kind: str = "") -> ApiProblem:
+    """That a body does not even say what it is."""
+    if not kind:
+        return status.bad_request(problem)
+    return status.bad_request(
+        f"the object provided is unrecognized (must be of type {kind}): {problem} "
+        f"({_summary(body)})"
+    )
+
+
+def _summary(body: bytes) -> str:
+    """The beginning of a body, readable if it looks like JSON."""
+    if not body:
+        return "<empty>"
+    start = body[:SUMMARY]
+    text = start.decode(errors="replace") if body[:1] == b"{" else start.hex()
+    return text if len(body) <= SUMMARY else f"{text} ..."
 
 
 def _json(body: bytes) -> Any:
     try:
-        return msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
-        raise status.bad_request(
-            f"couldn't get version/kind; json parse error: {error}"
-        ) from None
+        return jsontext.decode(body)
+    except jsontext.Malformed as problem:
+        raise Unreadable(f"{UNKNOWN}{problem}") from None
 
 
-def _yaml(body: bytes) -> Any:
+def _object(value: Any) -> dict[str, Any]:
+    """A value that can say what kind of object it is; null says nothing."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Unreadable(
+            f"{UNKNOWN}json: cannot unmarshal {json_kind(value)} into Go value of type "
+            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+            'Kind string "json:\\"kind,omitempty\\"" }'
+        )
+    for key in ("apiVersion", "kind"):
+        given = value.get(key)
+        if given is not None and not isinstance(given, str):
+            raise Unreadable(
+                f"{UNKNOWN}json: cannot unmarshal {json_kind(given)} into Go struct "
+                f"field .{key} of type string"
+            )
+    return value
+
+
+def read_yaml(body: bytes) -> tuple[Any, tuple[str, ...]]:
+    """The first document in a text, and the lines that set a key again.
+
+    Errors: :class:`Unreadable`.
+    """
     import yaml
 
     try:
-        return yaml.load(body, Loader=_loader())
+        loader = _loader()(body)
+        node = loader.get_node() if loader.check_node() else None
+        if node is None:
+            return None, ()
+        return loader.construct_document(node), tuple(_repeated(node, set()))
     except (yaml.YAMLError, ValueError) as error:
-        text = " ".join(str(error).split())
-        raise status.bad_request(
-            f"error converting YAML to JSON: yaml: {text}"
-        ) from None
+        raise Unreadable(f"yaml: {_yaml_problem(error, body)}") from None
 
 
+def _repeated(node: Any, known: set[int]) -> Iterator[str]:
+    if id(node) in known:  # an alias of what was looked at already
+        return
+    known.add(id(node))
+    if node.id == "sequence":
+        for each in node.value:
+            yield from _repeated(each, known)
+    elif node.id == "mapping":
+        seen = set()
+        for key, value in node.value:
+            yield from _repeated(value, known)
+            if key.id == "scalar" and key.value in seen:
+                line = value.start_mark.line + 1
+                yield f"line {line}: key {status.quoted(key.value)} already set in map"
+            seen.add(key.value if key.id == "scalar" else None)
+
+
+def _yaml_problem(error: Exception, body: bytes) -> str:
+    """What is wrong with a text; the lines are counted as Go's parser counts them."""
+    from yaml.reader import ReaderError
+    from yaml.scanner import ScannerError
+
+    if isinstance(error, ReaderError):
+        return str(error.reason)
+    problem = str(getattr(error, "problem", None) or error)
+    if problem == "found undefined alias":
+        mark = getattr(error, "problem_mark", None)
+        rest = body.decode().splitlines()[mark.line][mark.column + 1 :] if mark else ""
+        return f"unknown anchor '{(rest.split() or [''])[0]}' referenced"
+    marks = (getattr(error, name, None) for name in ("context_mark", "problem_mark"))
+    line = next((mark.line for mark in marks if mark is not None and mark.line), 0)
+    if not line:
+        return problem
+    return f"line {line + isinstance(error, ScannerError)}: {problem}"
+
+
+@lru_cache(maxsize=1)
 def _loader() -> Any:
     """Safe, and like JSON in what it makes: dates stay text."""
     import yaml
@@ -163,14 +261,3 @@ def _loader() -> Any:
         for letter, found in base.yaml_implicit_resolvers.items()
     }
     return Loader
-
-
-def _go_name(value: Any) -> str:
-    names: Mapping[type, str] = {
-        list: "array",
-        str: "string",
-        int: "number",
-        float: "number",
-        bool: "bool",
-    }
-    return names.get(type(value), "null")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trimtab.embedded.registry import Write
 from trimtab.embedded.status import ApiProblem
+from trimtab.embedded.writes import Write
 
 if TYPE_CHECKING:
     from trimtab.embedded.api import Api
@@ -70,6 +70,7 @@ def ensure(api: Api, obj: Plain, *, manager: str) -> None:
     if api.store.get(kind.key(namespace, meta["name"])) is not None:
         return
     write = Write(kind=kind, namespace=namespace, manager=manager)
+    kind.conform(obj, dict)
     try:
         api.registry.create(write, obj)
     except ApiProblem as problem:

@@ -24,6 +24,10 @@ class Catalog:
             if each.served
         }
         self._definitions = definitions
+        self._by_kind: dict[Where, Where] = {}
+        self._by_plural: dict[tuple[str, str], Where] = {}
+        for each in self._built_in.values():
+            self._index(each)
         self._custom: dict[str, tuple[Kind, ...]] = {}
         self.revision = 0
         """Changes with every CRD that comes, changes or goes."""
@@ -41,20 +45,21 @@ class Catalog:
     def by_kind(self, api_version: str, kind: str) -> Kind | None:
         """The kind that an object says it is."""
         group, _, version = api_version.rpartition("/")
-        for resource in self.resources():
-            named = (resource.group, resource.version, resource.kind)
-            if named == (group, version, kind):
-                return self.find(group, version, resource.plural)
-        return None
+        where = self._by_kind.get((group, version, kind))
+        return None if where is None else self.find(*where)
 
     def by_prefix(self, prefix: str) -> Kind | None:
         """The kind of a stored object, by the beginning of its key."""
         group, plural, _ = prefix.split("/", 2)
-        group = "" if group == "core" else group
-        for resource in self.resources():
-            if (resource.group, resource.plural) == (group, plural):
-                return self.find(group, resource.version, plural)
-        return None
+        where = self._by_plural.get(("" if group == "core" else group, plural))
+        return None if where is None else self.find(*where)
+
+    def _index(self, resource: facts.ServedResource) -> None:
+        """The first in discovery's order is the one that is found."""
+        group, version = resource.group, resource.version
+        where = (group, version, resource.plural)
+        self._by_kind.setdefault((group, version, resource.kind), where)
+        self._by_plural.setdefault((group, resource.plural), where)
 
     def resources(self) -> Iterator[facts.ServedResource]:
         """Everything that is served, in discovery's order."""
@@ -99,6 +104,7 @@ class Catalog:
             )
             kinds.append(kind)
             self._kinds[kind.group, kind.version, kind.plural] = kind
+            self._index(kind.resource)
         self._custom[name] = tuple(kinds)
         self.revision += 1
 
@@ -106,6 +112,8 @@ class Catalog:
         """Stop serving what a CRD described."""
         for kind in self._custom.pop(name, ()):
             self._kinds.pop((kind.group, kind.version, kind.plural), None)
+            self._by_kind.pop((kind.group, kind.version, kind.kind), None)
+            self._by_plural.pop((kind.group, kind.plural), None)
             self.revision += 1
 
     def of_crd(self, name: str) -> tuple[Kind, ...]:

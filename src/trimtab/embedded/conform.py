@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from trimtab.embedded.gotext import json_text
+from trimtab.embedded.patches import json_kind
 from trimtab.embedded.types import Type
 
 GO_SCALARS = {
@@ -27,8 +29,29 @@ PYTHON_SCALARS: dict[str, tuple[type, ...]] = {
 }
 
 
+LIMITS = {"int32": 2**31, "int64": 2**63}
+
+
 class Mistyped(Exception):
     """A value that the kind's struct has no room for, in the decoder's words."""
+
+
+class _Mistyped(Mistyped):
+    """With its place, from which the decoder leaves out keys and positions."""
+
+    def __init__(self, text: str, struct: str, path: str, type: str) -> None:
+        super().__init__(text)
+        self.text = text
+        self.struct = struct
+        self.path = path
+        self.type = type
+
+    def __str__(self) -> str:
+        path = "".join(part.split("]")[-1] for part in self.path.split("["))
+        return (
+            f"json: cannot unmarshal {self.text} into Go struct field "
+            f"{self.struct}.{path} of type {self.type}"
+        )
 
 
 def conform(type: Type, obj: dict[str, Any]) -> list[str]:
@@ -81,7 +104,11 @@ def _container(
         named = element.shape == "object"
         for key, item in value.items():
             inner = f"{path}.{key}" if named else path
-            _element(element, item, parent, inner, unknown)
+            try:
+                _element(element, item, parent, inner, unknown)
+            except _Mistyped as problem:
+                problem.path = path + problem.path.removeprefix(inner)
+                raise
 
 
 def _element(
@@ -103,26 +130,20 @@ def _scalar(type: Type, value: Any, parent: Type, path: str) -> None:
     fits = isinstance(value, PYTHON_SCALARS[type.scalar])
     if isinstance(value, bool) and type.scalar != "boolean":
         fits = False
+    if fits and type.format in LIMITS and isinstance(value, int):
+        limit = LIMITS[type.format]
+        fits = -limit <= value < limit
     if not fits:
         raise _mistyped(value, parent, path, type)
 
 
 def _mistyped(value: Any, parent: Type, path: str, type: Type) -> Mistyped:
-    """The words of Go's JSON decoder; it leaves list positions out of its paths."""
+    text = json_kind(value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_number and (isinstance(value, float) or type.format in LIMITS):
+        text = f"number {json_text(float(value))}"
     struct = parent.name.rpartition(".")[2]
-    plain = "".join(part.split("]")[-1] for part in path.split("["))
-    fraction = f" {value}" if isinstance(value, float) else ""
-    return Mistyped(
-        f"json: cannot unmarshal {_json_name(value)}{fraction} into Go struct field "
-        f"{struct}.{plain} of type {_go_type(type)}"
-    )
-
-
-def _json_name(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    names = {str: "string", int: "number", float: "number", list: "array"}
-    return names.get(type(value), "object")
+    return _Mistyped(text, struct, path, _go_type(type))
 
 
 def _go_type(type: Type) -> str:

@@ -21,12 +21,14 @@ from trimtab.embedded import (
     types,
     validation,
 )
+from trimtab.embedded.conform import Mistyped
 from trimtab.embedded.definitions import CLEANUP_FINALIZER as CLEANUP_FINALIZER
 from trimtab.embedded.definitions import establish as establish
 from trimtab.embedded.discovery import custom_resources, version_order
 from trimtab.embedded.facts import definitions
 from trimtab.embedded.gotext import plain
 from trimtab.embedded.jsonpath import path as json_path
+from trimtab.embedded.patches import json_kind
 from trimtab.embedded.ratcheting import Pair
 from trimtab.embedded.scaling import Scaling
 from trimtab.embedded.schemas import schema_of
@@ -115,6 +117,11 @@ class CustomKind:
         if isinstance(metadata, dict):
             dropped = shaping.tidy_metadata(self._metadata, metadata)
             unknown += [f"metadata.{each}" for each in dropped]
+        elif metadata is not None:
+            raise Mistyped(
+                f"json: cannot unmarshal {json_kind(metadata)} into Go value of type "
+                "v1.ObjectMeta"
+            )
         unknown += sorted(self._shape(obj) or ())
         if self._embeds:
             unknown += sorted(shaping.tidy_embedded(self.schema, obj, self._metadata))

@@ -24,6 +24,7 @@ _MORE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 def set_defaults(crd: Plain) -> None:
     """Fill in, in place, what a definition leaves out."""
     spec = crd.setdefault("spec", {})
+    _complete(crd)
     names = spec.setdefault("names", {})
     kind = names.get("kind") or ""
     if not names.get("singular") and kind:
@@ -36,6 +37,31 @@ def set_defaults(crd: Plain) -> None:
     service = (webhook.get("clientConfig") or {}).get("service")
     if service is not None and service.get("port") is None:
         service["port"] = 443
+
+
+def _complete(crd: Plain) -> None:
+    """Put what Go reads in place of nothing where the checks count on something."""
+    for owner in (crd.get("metadata") or {}).get("ownerReferences") or ():
+        for field in ("apiVersion", "kind", "name", "uid"):
+            owner[field] = owner.get(field) or ""
+    spec = crd["spec"]
+    if spec.get("versions"):
+        spec["versions"] = [each or {} for each in spec["versions"]]
+    for version in spec.get("versions") or ():
+        version["name"] = version.get("name") or ""
+        _complete_schema((version.get("schema") or {}).get("openAPIV3Schema") or {})
+
+
+def _complete_schema(raw: Any) -> None:
+    """Among others, a schema that is null is an empty one."""
+    for word in ("properties", "patternProperties", "definitions"):
+        if raw.get(word):
+            raw[word] = {name: each or {} for name, each in raw[word].items()}
+    for word in ("allOf", "anyOf", "oneOf"):
+        if raw.get(word):
+            raw[word] = [each or {} for each in raw[word]]
+    for child in children(raw):
+        _complete_schema(child)
 
 
 def prepare(crd: Plain, old: Plain | None, *, subresource: str = "") -> None:

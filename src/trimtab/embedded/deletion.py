@@ -63,7 +63,7 @@ def delete_options(request: ApiRequest, body: Plain | None) -> DeleteOptions:
             plain["propagationPolicy"] = query["propagationPolicy"]
         if query.get("orphanDependents"):
             plain["orphanDependents"] = request.flag("orphanDependents")
-    if request.query.get("dryRun"):
+    if "dryRun" in request.query:
         plain["dryRun"] = [request.query["dryRun"]]
     try:
         options = msgspec.convert(plain, DeleteOptions)
@@ -187,3 +187,20 @@ def _grace(kind: Kind, obj: Plain, options: DeleteOptions) -> int:
     if options.gracePeriodSeconds is not None:
         return max(0, options.gracePeriodSeconds)
     return int(spec.get("terminationGracePeriodSeconds", GRACE_OF_PODS))
+
+
+def deleted(kind: Kind, name: str, old: Plain) -> Plain:
+    """The ``Status`` that answers a deletion which is done."""
+    details = {
+        "name": name,
+        "group": kind.group,
+        "kind": kind.plural,
+        "uid": metadata_of(old).get("uid", ""),
+    }
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {key: value for key, value in details.items() if value},
+    }

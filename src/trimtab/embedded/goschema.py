@@ -61,7 +61,7 @@ def _dependencies(value: Any) -> Any:
     return {
         key: Struct(Schema=None, Property=each)
         if isinstance(each, list)
-        else Struct(Schema=schema(each), Property=None)
+        else Struct(Schema=None if each is None else schema(each), Property=None)
         for key, each in value.items()
     }
 

@@ -158,11 +158,20 @@ class Kind:
         obj["apiVersion"] = self.api_version
         return obj
 
-    def conform(self, obj: Plain) -> list[str]:
-        """Drop what the kind does not have; says what that was."""
-        if self.custom is None:
+    def conform(self, obj: Plain, again: Callable[[], Plain]) -> list[str]:
+        """Drop what the kind does not have, in place; the fields nobody knows.
+
+        ``again`` makes the same object anew, for when something was dropped.
+
+        Errors: ``conform.Mistyped`` for a value that its field cannot hold.
+        """
+        if self.custom is not None:
+            return self.custom.conform(obj)
+        if not builtin.has_shape(self.group, self.kind, self.version):
             return conform(self.type, obj)
-        return self.custom.conform(obj)
+        if not builtin.shape(self.group, self.kind, obj):
+            return []
+        return conform(self.type, again())
 
     def resets(self, subresource: str) -> Reset | None:
         """The fields that a write cannot touch, and so does not own."""
@@ -195,10 +204,13 @@ class Kind:
             )
 
     def validate(
-        self, obj: Plain, old: Plain | None, *, subresource: str
+        self, obj: Plain, old: Plain | None, *, subresource: str, warnings: list[str]
     ) -> list[FieldProblem]:
+        """What is wrong with an object; what is forgiven is added to the warnings."""
         if self.custom is not None:
-            return self.custom.validate(obj, old, subresource=subresource)
+            return self.custom.validate(
+                obj, old, subresource=subresource, warnings=warnings
+            )
         if self.kind == DEFINITION:
             if subresource and old is not None:
                 return definition_checks.status_problems(obj, old)
@@ -206,6 +218,14 @@ class Kind:
         return builtin.validate(
             self.group, self.kind, obj, old, subresource=subresource
         )
+
+    def warnings(self, obj: Plain, old: Plain | None, *, subresource: str) -> list[str]:
+        """What whoever writes a good object is warned of."""
+        if subresource:
+            return []
+        if self.custom is not None:
+            return self.custom.warnings(obj, old)
+        return definitions.warnings(obj, old) if self.kind == DEFINITION else []
 
     def generation(self, obj: Plain, old: Plain | None, *, subresource: str) -> int:
         """The generation of an object once it is stored; 0 if the kind has none."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
 
 import msgspec
 
@@ -20,9 +21,10 @@ from trimtab.embedded.definitions import CLEANUP_FINALIZER, establish, is_true
 from trimtab.embedded.deletion import FOREGROUND, ORPHAN, DeleteOptions, Preconditions
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.metadata import metadata_of
+from trimtab.embedded.owners import Owners
 from trimtab.embedded.registry import Registry
 from trimtab.embedded.status import ApiProblem
-from trimtab.embedded.store import Change, Store
+from trimtab.embedded.store import Change, Mismatch, Row, Store
 from trimtab.embedded.watching import resource_of
 
 EVENT_SECONDS = 3600.0
@@ -30,13 +32,17 @@ NAMESPACES = "core/namespaces/"
 CRDS = "apiextensions.k8s.io/customresourcedefinitions/"
 EVENTS = ("core/events/", "events.k8s.io/events/")
 BATCH = 100
+# How many objects one step of the server's own work deletes.
+SWEEP = 20
 
 
 class _Reference(msgspec.Struct, gc=False):
     uid: str = ""
+    blockOwnerDeletion: bool | None = None
 
 
 class _Meta(msgspec.Struct, gc=False):
+    name: str = ""
     uid: str = ""
     namespace: str = ""
     deletionTimestamp: str | None = None
@@ -70,8 +76,8 @@ class Lifecycle:
         self._furnish = furnish
         self._queue: deque[tuple[Callable[[str], None], str]] = deque()
         self._queued: set[tuple[str, str]] = set()
-        self._dependents: dict[str, set[str]] = {}
-        self._owners: dict[str, tuple[str, ...]] = {}
+        self._sweeps: dict[str, Iterator[Row]] = {}
+        self._owners = Owners()
         self._waiting: dict[str, str] = {}
         self._terminating: set[str] = set()
         self._dying: set[str] = set()
@@ -107,7 +113,7 @@ class Lifecycle:
             return None
         return max(0.0, self._ageing[0][0] - self._now())
 
-    def _rows(self, prefix: str) -> Any:
+    def _rows(self, prefix: str) -> Iterator[Row]:
         after = ""
         while rows := self._store.range(prefix, after=after, limit=BATCH):
             yield from rows
@@ -128,11 +134,14 @@ class Lifecycle:
         """An object is there: what does that mean for others?"""
         meta = _head(value).metadata
         resource = resource_of(key)
-        self._own(key, tuple(each.uid for each in meta.ownerReferences or ()))
-        if meta.ownerReferences:
+        references = meta.ownerReferences or ()
+        self._name(
+            key, ((each.uid, bool(each.blockOwnerDeletion)) for each in references)
+        )
+        if references:
             self._later(self._collect, key)
         if meta.deletionTimestamp:
-            if FOREGROUND in (meta.finalizers or ()):
+            if FOREGROUND in (meta.finalizers or ()) and meta.uid not in self._waiting:
                 self._waiting[meta.uid] = key
                 self._later(self._foreground, key)
             if ORPHAN in (meta.finalizers or ()):
@@ -147,12 +156,9 @@ class Lifecycle:
     def _gone(self, key: str, value: bytes) -> None:
         """An object is gone: who was waiting for that?"""
         meta = _head(value).metadata
-        for uid in self._owners.get(key, ()):
-            if uid in self._waiting:
-                self._later(self._foreground, self._waiting[uid])
-        self._own(key, ())
+        self._name(key, ())
         self._waiting.pop(meta.uid, None)
-        for dependent in self._dependents.get(meta.uid, ()):
+        for dependent in self._owners.dependents(meta.uid):
             self._later(self._collect, dependent)
         if meta.namespace in self._terminating:
             self._later(self._namespace, NAMESPACES + meta.namespace)
@@ -171,18 +177,11 @@ class Lifecycle:
         if f"{plural}.{group}" in self._dying:
             self._later(self._definition, f"{CRDS}{plural}.{group}")
 
-    def _own(self, key: str, uids: tuple[str, ...]) -> None:
-        """Keep the index of dependents: who names whom as an owner."""
-        for uid in self._owners.pop(key, ()):
-            found = self._dependents.get(uid)
-            if found is not None:
-                found.discard(key)
-                if not found:
-                    del self._dependents[uid]
-        if uids:
-            self._owners[key] = uids
-            for uid in uids:
-                self._dependents.setdefault(uid, set()).add(key)
+    def _name(self, key: str, references: Iterable[tuple[str, bool]]) -> None:
+        """Keep the index of owners; one that waited for this object may be free."""
+        for uid in self._owners.name(key, references):
+            if uid in self._waiting and not self._owners.is_blocked(uid):
+                self._later(self._foreground, self._waiting[uid])
 
     def _object(self, key: str) -> tuple[Kind, Plain] | None:
         row = self._store.get(key)
@@ -200,6 +199,8 @@ class Lifecycle:
         meta = metadata_of(obj)
         owners = meta.get("ownerReferences") or []
         states = [self._owner_state(meta, owner) for owner in owners]
+        if "unknown" in states:
+            return
         if not owners or "solid" in states:
             if "absent" in states:
                 kept = [o for o, s in zip(owners, states, strict=True) if s != "absent"]
@@ -208,16 +209,21 @@ class Lifecycle:
         if meta.get("deletionTimestamp") and "waiting" not in states:
             return
         policy = "Background"
-        if "waiting" in states and meta["uid"] in self._dependents:
+        if "waiting" in states and self._owners.has_dependents(meta["uid"]):
             policy = "Foreground"
-        self._delete(kind, meta, policy)
+        self._delete(kind, msgspec.convert(meta, _Meta), policy)
 
     def _owner_state(self, meta: Plain, owner: Plain) -> str:
-        """Whether an owner is there (solid), goes after this (waiting) or absent."""
+        """Whether an owner is there (solid), goes after this (waiting) or absent.
+
+        It is unknown, and so nobody's to judge, if we do not serve its kind, or if it
+        would be in a namespace and the dependent is in none.
+        """
         kind = self._catalog.by_kind(owner.get("apiVersion", ""), owner.get("kind", ""))
-        if kind is None:
-            return "solid"  # of a kind we do not serve: not ours to judge
-        row = self._store.get(kind.key(meta.get("namespace", ""), owner["name"]))
+        namespace = meta.get("namespace", "")
+        if kind is None or (kind.namespaced and not namespace):
+            return "unknown"
+        row = self._store.get(kind.key(namespace, owner["name"]))
         if row is None:
             return "absent"
         found = _head(row.value).metadata
@@ -226,11 +232,11 @@ class Lifecycle:
         dying = found.deletionTimestamp and FOREGROUND in (found.finalizers or ())
         return "waiting" if dying else "solid"
 
-    def _delete(self, kind: Kind, meta: Plain, policy: str | None) -> None:
+    def _delete(self, kind: Kind, meta: _Meta, policy: str) -> None:
         options = DeleteOptions(
-            propagationPolicy=policy, preconditions=Preconditions(uid=meta["uid"])
+            propagationPolicy=policy, preconditions=Preconditions(uid=meta.uid)
         )
-        self._registry.delete(kind, meta.get("namespace", ""), meta["name"], options)
+        self._registry.delete(kind, meta.namespace, meta.name, options)
 
     def _foreground(self, key: str) -> None:
         """An object that goes after its dependents: start them, or let it go."""
@@ -239,18 +245,11 @@ class Lifecycle:
             return
         kind, obj = found
         uid = metadata_of(obj)["uid"]
-        blocking = False
-        for dependent in list(self._dependents.get(uid, ())):
-            self._later(self._collect, dependent)
-            held = self._object(dependent)
-            if held is not None:
-                owners = metadata_of(held[1]).get("ownerReferences") or ()
-                blocking = blocking or any(
-                    each.get("uid") == uid and each.get("blockOwnerDeletion")
-                    for each in owners
-                )
-        if not blocking:
+        if not self._owners.is_blocked(uid):
             self._registry.amend(kind, key, _drop_finalizer(FOREGROUND))
+            return
+        for dependent in self._owners.dependents(uid):
+            self._later(self._collect, dependent)
 
     def _orphan(self, key: str) -> None:
         """An object that leaves its dependents behind: unhook them, then let it go."""
@@ -259,7 +258,7 @@ class Lifecycle:
             return
         kind, obj = found
         uid = metadata_of(obj)["uid"]
-        for dependent in list(self._dependents.get(uid, ())):
+        for dependent in self._owners.dependents(uid):
             held = self._object(dependent)
             if held is None:
                 continue
@@ -278,8 +277,10 @@ class Lifecycle:
         if not metadata_of(obj).get("deletionTimestamp"):
             self._furnish(name)
             return
-        self._terminating.add(name)
-        if not self._emptied(name):
+        if name not in self._terminating:
+            self._terminating.add(name)
+            self._sweep_later(key, [each.within(name) for each in self._namespaced()])
+        if key in self._sweeps or not self._is_empty(name):
             return
 
         def finished(obj: Plain) -> None:
@@ -287,18 +288,40 @@ class Lifecycle:
 
         self._registry.amend(kind, key, finished)
 
-    def _emptied(self, namespace: str) -> bool:
-        """Delete what is in a namespace; True if there was nothing left."""
-        empty = True
-        for kind in list(self._catalog.stored_kinds()):
-            if not kind.namespaced:
-                continue
-            for row in self._rows(kind.within(namespace)):
-                empty = False
-                meta = metadata_of(kind.decode(row.value))
-                if not meta.get("deletionTimestamp"):
+    def _namespaced(self) -> Iterator[Kind]:
+        return (each for each in self._catalog.stored_kinds() if each.namespaced)
+
+    def _is_empty(self, namespace: str) -> bool:
+        return not any(
+            self._store.range(kind.within(namespace), limit=1)
+            for kind in self._namespaced()
+        )
+
+    def _sweep_later(self, key: str, prefixes: Iterable[str]) -> None:
+        """Have everything under some prefixes deleted, for a namespace or a CRD.
+
+        Nothing is added to it meanwhile: admission sees to that.
+        """
+        self._sweeps[key] = (row for prefix in prefixes for row in self._rows(prefix))
+        self._later(self._sweep, key)
+
+    def _sweep(self, key: str) -> None:
+        """Delete a few of those objects; at the end look again at whose they were."""
+        rows = list(islice(self._sweeps[key], SWEEP))
+        for row in rows:
+            kind = self._catalog.by_prefix(row.key)
+            meta = _head(row.value).metadata
+            with suppress(ApiProblem, Mismatch):  # it may be gone since it was read
+                if kind is None:  # a CRD without a version that is served
+                    self._store.delete(row.key)
+                elif not meta.deletionTimestamp:
                     self._delete(kind, meta, "Background")
-        return empty
+        if len(rows) == SWEEP:
+            self._later(self._sweep, key)
+            return
+        del self._sweeps[key]
+        work = self._namespace if key.startswith(NAMESPACES) else self._definition
+        self._later(work, key)
 
     def _definition(self, key: str) -> None:
         """Serve what a CRD describes; delete its objects before it goes."""
@@ -324,15 +347,13 @@ class Lifecycle:
             if is_true(crd, "Established"):
                 self._catalog.register(crd)
             return
-        self._dying.add(name)
-        served = self._catalog.of_crd(name)
-        left = False
-        for row in self._rows(served[0].prefix) if served else ():
-            left = True
-            meta = metadata_of(served[0].decode(row.value))
-            if not meta.get("deletionTimestamp"):
-                self._delete(served[0], meta, "Background")
-        if not left:
+        prefix = f"{crd['spec']['group']}/{crd['spec']['names']['plural']}/"
+        if name not in self._dying:
+            self._dying.add(name)
+            if self._catalog.of_crd(name):
+                self._catalog.register(crd)
+            self._sweep_later(key, [prefix])
+        if key not in self._sweeps and not self._store.range(prefix, limit=1):
             self._registry.amend(kind, key, _drop_finalizer(CLEANUP_FINALIZER))
 
     def _age(self, key: str) -> None:

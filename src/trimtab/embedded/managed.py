@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from trimtab.embedded.builtin.shapes import normalise
+from trimtab.embedded.builtin.shapes import shape
 from trimtab.embedded.comparing import Comparison, compare
 from trimtab.embedded.fieldsets import (
     MalformedFields,
@@ -193,7 +193,7 @@ def zero(api_version: str, kind: str) -> dict[str, Any]:
     if kind == "CustomResourceDefinition":  # the one built-in kind without a shape
         return _DEFINITION_ZERO
     made: dict[str, Any] = {"apiVersion": api_version}
-    normalise(api_version.rpartition("/")[0], kind, made)
+    shape(api_version.rpartition("/")[0], kind, made)
     return {"metadata": {}, **made}
 
 

@@ -23,6 +23,14 @@ SERVER_SET = (
 )
 
 
+TWICE = (
+    ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner "
+    "references in 1.20+, and may reject such requests as early as 1.24; please fix "
+    "your requests; duplicate UID(s) observed: {}"
+)
+AFTER_MUTATION = " after mutating admission happens"
+
+
 class Stamps:
     """Makes what has to be new: names, uids, times."""
 
@@ -76,6 +84,23 @@ def wipe(meta: Plain) -> None:
     """Drop what no client decides, before anybody notes who wrote it."""
     for field in SERVER_SET:
         meta.pop(field, None)
+
+
+def drop_equal_owners(obj: Plain, warnings: list[str], *, when: str = "") -> None:
+    """Keep each owner once; whoever writes one twice is warned."""
+    owners = metadata_of(obj).get("ownerReferences") or ()
+    if len(owners) < 2:
+        return
+    kept: list[Plain] = []
+    dropped = []
+    for owner in owners:
+        if owner in kept:
+            dropped.append(owner.get("uid", ""))
+        else:
+            kept.append(owner)
+    if dropped:
+        metadata_of(obj)["ownerReferences"] = kept
+        warnings.append(TWICE.format(when, ", ".join(dropped)))
 
 
 def before_create(obj: Plain, stamps: Stamps) -> None:

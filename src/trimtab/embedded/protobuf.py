@@ -5,18 +5,19 @@ that names the kind, around a message whose field numbers are facts of the Go mo
 (``data/protobuf.txt``; ``hack/record_protobuf.py`` explains its notation). Answers are
 sent as JSON, which every such client accepts.
 
-What a Go client sends for a field that is not a pointer is its zero value; making that
-absent again is the business of whoever normalises the object.
+What a Go client sends for a field that is not a pointer is its zero value: that is left
+out again here if Go leaves it out of JSON.
 """
 
 from __future__ import annotations
 
 import struct
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from importlib.resources import files
+from math import isfinite
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,6 +27,7 @@ from trimtab.embedded import status
 from trimtab.embedded.builtin.shapes import PACKAGES
 
 MAGIC = b"k8s\0"
+UNSIGNED = (1 << 64) - 1
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Of any group: what goes along with requests rather than being a resource.
 OPTIONS = frozenset({"DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions"})
@@ -38,28 +40,25 @@ class Field(NamedTuple):
 
     name: str
     read: Callable[[Any], Any]
-    repeated: bool
-    inlined: bool
-    mapped: bool
-    packed: bool
+    wire: int = 2
+    """The wire type of its values."""
+    left_out: bool = False
+    """If its value is empty."""
+    several: bool = False
+    """Whether values come together: it is inlined, a map or a list."""
+    inlined: bool = False
+    mapped: bool = False
+    packed: bool = False
+    """Whether all items may come as one value."""
 
 
 class Broken(Exception):
     """Bytes that are no message."""
 
 
-# What reading can end in when a value is not of the type that its field has.
-BROKEN = (
-    ArithmeticError,
-    AttributeError,
-    Broken,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    msgspec.MsgspecError,
-    struct.error,
-)
+# What reading can end in: besides our own, times out of range, messages within messages
+# without end, text that is not UTF-8, and JSON that is none.
+BROKEN = (ArithmeticError, Broken, RecursionError, ValueError, msgspec.MsgspecError)
 
 
 def decode(body: bytes) -> Plain:
@@ -101,8 +100,8 @@ def _lines() -> dict[str, str]:
 @lru_cache(maxsize=1)
 def _envelope() -> dict[int, Field]:
     return {
-        1: Field("typeMeta", _reader("@runtime.TypeMeta"), False, True, False, False),
-        2: Field("raw", bytes, False, False, False, False),
+        1: Field("typeMeta", _reader("@runtime.TypeMeta"), several=True, inlined=True),
+        2: Field("raw", bytes),
     }
 
 
@@ -113,14 +112,17 @@ def _fields(message: str) -> dict[int, Field]:
     found = {}
     for part in line.split("\t") if line else ():
         number, name, kind = part.split(" ")
-        inlined = kind.startswith("^")
-        kind = kind.removeprefix("^")
-        repeated = kind.startswith("*")
-        kind = kind.removeprefix("*")
-        mapped = kind.startswith("{")
-        read = _entry_reader(kind[1:]) if mapped else _reader(kind)
+        bare = kind.lstrip("^?*{")
+        mapped, inlined, repeated = ("{" in kind, "^" in kind, "*" in kind)
         found[int(number)] = Field(
-            name, read, repeated, inlined, mapped, repeated and kind in "iBd"
+            name,
+            _entry_reader(bare) if mapped else _reader(bare),
+            wire=2 if mapped else _WIRES.get(bare, 2),
+            left_out="?" in kind,
+            several=mapped or inlined or repeated,
+            inlined=inlined,
+            mapped=mapped,
+            packed=repeated and bare in ("i", "B"),
         )
     return found
 
@@ -135,31 +137,40 @@ def _message(fields: dict[int, Field], data: bytes) -> Plain:
         field = fields.get(tag >> 3)
         if field is None:
             continue
-        if field.packed and isinstance(value, bytes):
-            obj.setdefault(field.name, []).extend(_packed(value))
-        elif field.mapped:
-            key, item = field.read(value)
-            obj.setdefault(field.name, {})[key] = item
-        elif field.inlined:
-            obj.update(field.read(value))
-        elif field.repeated:
-            obj.setdefault(field.name, []).append(field.read(value))
-        else:
+        if tag & 7 != field.wire and not (field.packed and tag & 7 == 2):
+            raise Broken(f"{field.name} has the wrong wire type {tag & 7}")
+        if field.several:
+            _add(obj, field, value)
+        elif value or not field.left_out:
             obj[field.name] = field.read(value)
+        else:
+            obj.pop(field.name, None)
     return obj
 
 
+def _add(obj: Plain, field: Field, value: Any) -> None:
+    """Put a value beside what the object has."""
+    if field.inlined:
+        obj.update(field.read(value))
+    elif field.mapped:
+        key, item = field.read(value)
+        obj.setdefault(field.name, {})[key] = item
+    elif field.packed and isinstance(value, bytes):
+        items = obj.setdefault(field.name, [])
+        items.extend(field.read(each) for each in _packed(value))
+    else:
+        obj.setdefault(field.name, []).append(field.read(value))
+
+
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
+    if at < len(data) and data[at] < 0x80:  # as most are
+        return data[at], at + 1
+    value = 0
+    for place, byte in enumerate(data[at : at + 10]):
+        value |= (byte & 0x7F) << 7 * place
         if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise Broken("a number is too long")
+            return value & UNSIGNED, at + place + 1
+    raise Broken("a number has no end")
 
 
 def _value(data: bytes, at: int, wire: int) -> tuple[int | bytes, int]:
@@ -167,25 +178,25 @@ def _value(data: bytes, at: int, wire: int) -> tuple[int | bytes, int]:
         return _varint(data, at)
     if wire == 2:
         size, at = _varint(data, at)
-        if at + size > len(data):
-            raise Broken("it ends in the middle of a field")
-        return data[at : at + size], at + size
-    if wire in (1, 5):
+    elif wire in (1, 5):
         size = 8 if wire == 1 else 4
-        return data[at : at + size], at + size
-    raise Broken(f"wire type {wire} is not used by Kubernetes")
+    else:
+        raise Broken(f"wire type {wire} is not used by Kubernetes")
+    if at + size > len(data):
+        raise Broken("it ends in the middle of a field")
+    return data[at : at + size], at + size
 
 
 def _packed(data: bytes) -> list[int]:
     found, at = [], 0
     while at < len(data):
         value, at = _varint(data, at)
-        found.append(_integer(value))
+        found.append(value)
     return found
 
 
 def _integer(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value
+    return value - UNSIGNED - 1 if value > UNSIGNED >> 1 else value
 
 
 def _text(value: bytes) -> str:
@@ -193,8 +204,11 @@ def _text(value: bytes) -> str:
 
 
 def _double(value: bytes) -> float:
+    """A number; as in Go's JSON, a whole one is written without a point."""
     number: float = struct.unpack("<d", value)[0]
-    return number
+    if not isfinite(number):
+        raise Broken(f"{number} is no number in JSON")
+    return int(number) if abs(number) < 1 << 53 and number.is_integer() else number
 
 
 def _base64(value: bytes) -> str:
@@ -216,10 +230,7 @@ def _entry_reader(kind: str) -> Callable[[bytes], tuple[str, Any]]:
     """How an entry of a map is read: field 1 is the key, field 2 the value."""
     read = _reader(kind)
     empty = 0 if kind in "iB" else b""
-    fields = {
-        1: Field("key", _text, False, False, False, False),
-        2: Field("value", read, False, False, False, False),
-    }
+    fields = {1: Field("key", _text), 2: Field("value", read, _WIRES.get(kind, 2))}
 
     def entry(value: bytes) -> tuple[str, Any]:
         found = _message(fields, value)
@@ -255,8 +266,6 @@ def _int_or_string(obj: Plain) -> int | str:
 
 def _raw(obj: Plain) -> Any:
     """JSON inside of protobuf, which the table calls bytes."""
-    from base64 import b64decode
-
     text = b64decode(obj.get("raw") or obj.get("Raw") or "")
     return msgspec.json.decode(text) if text else None
 
@@ -266,15 +275,15 @@ def _items(obj: Plain) -> Any:
 
 
 def _schema_or_bool(obj: Plain) -> Any:
-    return obj.get("schema") or obj.get("allows", False)
+    return obj["schema"] if "schema" in obj else obj.get("allows", False)
 
 
 def _schema_or_array(obj: Plain) -> Any:
-    return obj.get("jSONSchemas") or obj.get("schema") or {}
+    return obj.get("jSONSchemas") or obj.get("schema")
 
 
 def _schema_or_strings(obj: Plain) -> Any:
-    return obj.get("property") or obj.get("schema") or []
+    return obj.get("property") or obj.get("schema")
 
 
 _SCALARS: dict[str, Callable[[Any], Any]] = {
@@ -284,6 +293,7 @@ _SCALARS: dict[str, Callable[[Any], Any]] = {
     "B": bool,
     "d": _double,
 }
+_WIRES = {"i": 0, "B": 0, "d": 1}
 _SPECIAL: dict[str, Callable[[Plain], Any]] = {
     "meta.v1.Time": _time,
     "meta.v1.MicroTime": _micro_time,

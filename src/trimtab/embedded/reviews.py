@@ -14,9 +14,9 @@ from typing import Any
 from trimtab.api.times import rfc3339
 from trimtab.embedded import bodies, status
 from trimtab.embedded.kinds import Kind, Plain
-from trimtab.embedded.registry import Outcome
 from trimtab.embedded.requests import ApiRequest, Target, User
 from trimtab.embedded.tokens import Tokens
+from trimtab.embedded.writes import Outcome
 
 ACCESS = frozenset(
     {"SelfSubjectAccessReview", "SubjectAccessReview", "LocalSubjectAccessReview"}
@@ -34,7 +34,7 @@ class Reviews:
     def answer(self, request: ApiRequest, target: Target, kind: Kind) -> Outcome:
         """The object that was sent, with its status filled in."""
         content_type = request.headers.get("content-type", bodies.JSON)
-        obj = bodies.decode(request.body, content_type) if request.body else {}
+        obj = bodies.decode(request.body, content_type, kind=kind.kind)
         obj = {"kind": kind.kind, "apiVersion": kind.api_version, **obj}
         meta = dict(obj.get("metadata") or {})
         if kind.kind in ACCESS:

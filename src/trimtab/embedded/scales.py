@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from trimtab.api.selectors import Selector
-from trimtab.embedded import bodies, scalefields, status
+from trimtab.embedded import bodies, reading, scalefields, status
 from trimtab.embedded.apply import ApplyConflict, ApplyFailed, apply
 from trimtab.embedded.conform import Mistyped, conform
 from trimtab.embedded.facts import definitions
@@ -19,20 +19,18 @@ from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.managed import after_update
 from trimtab.embedded.metadata import metadata_of
 from trimtab.embedded.patches import PatchError, json_patch, merge_patch
-from trimtab.embedded.registry import (
-    APPLY_PATCH,
+from trimtab.embedded.patching import (
     JSON_PATCH,
     MERGE_PATCH,
     PATCH_REASONS,
     STRATEGIC_PATCH,
-    Outcome,
-    Registry,
-    Write,
-    other_uid,
 )
+from trimtab.embedded.patching import decode as decode_patch
+from trimtab.embedded.registry import Registry
 from trimtab.embedded.requests import ApiRequest
 from trimtab.embedded.status import ApiProblem
 from trimtab.embedded.types import Type
+from trimtab.embedded.writes import APPLY_PATCH, Outcome, Write, other_uid
 
 KIND = "Scale"
 KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -100,13 +98,14 @@ class Scales:
         """The scale as the request wants it, with who owns what of it then."""
         media = request.headers.get("content-type", bodies.JSON).split(";")[0].strip()
         if request.method == "PATCH" and media == APPLY_PATCH:
-            return self._applied(
-                write, before, bodies.decode(request.body, bodies.YAML)
-            )
+            intent, lines = reading.intent_of(request.body)
+            scale = self._applied(write, before, intent)
+            reading.complain_of_lines(write, lines)
+            return scale
         if request.method == "PUT":
-            after = bodies.decode(request.body, media)
+            after = bodies.decode(request.body, media, kind=KIND)
         else:
-            after = _patched(before, bodies.decode_any(request.body), media)
+            after = _patched(before, decode_patch(request.body, media), media)
         _conform(after)
         name = metadata_of(after).setdefault("name", write.name)
         if name != write.name:

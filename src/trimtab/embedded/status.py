@@ -15,6 +15,10 @@ import msgspec
 from trimtab.embedded.gotext import quoted as quoted
 from trimtab.embedded.gotext import shown as shown
 
+# What etcd takes in one request, and what its client sends at all.
+MAX_STORED = 3 << 19
+MAX_MESSAGE = 1 << 21
+
 
 class GroupResource(msgspec.Struct, frozen=True):
     """How messages name a resource: ``deployments.apps``, or ``pods``."""
@@ -102,6 +106,8 @@ class ApiProblem(Exception):
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
+        self.warnings: list[str] = []
+        """What the client is told beside it."""
         self.next = ""
         """A continue token to go on with, for a list whose revision is forgotten."""
         details: dict[str, Any] = {
@@ -173,6 +179,31 @@ def no_such_path() -> ApiProblem:
 def already_exists(about: GroupResource, name: str) -> ApiProblem:
     message = f"{about} {quoted(name)} already exists"
     return ApiProblem(409, "AlreadyExists", message, about=about, name=name)
+
+
+def name_conflict(about: GroupResource, name: str) -> ApiProblem:
+    """A name that the server made up itself is taken, again and again."""
+    return ApiProblem(
+        409,
+        "AlreadyExists",
+        f"{about} {quoted(name)} already exists, the server was not able to generate a "
+        "unique name for the object",
+        about=about,
+        name=name,
+        retry_after=1,
+    )
+
+
+def check_stored_size(size: int) -> None:
+    """Refuse an object of so many bytes if etcd would, in its words."""
+    if size > MAX_MESSAGE:
+        text = (
+            "rpc error: code = ResourceExhausted desc = trying to send message larger "
+            f"than max ({size} vs. {MAX_MESSAGE})"
+        )
+        raise ApiProblem(500, "", text)
+    if size > MAX_STORED:
+        raise ApiProblem(500, "", "etcdserver: request is too large")
 
 
 def conflict(about: GroupResource, name: str, detail: str) -> ApiProblem:

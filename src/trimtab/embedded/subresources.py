@@ -8,16 +8,17 @@ from datetime import datetime, timedelta
 import msgspec
 
 from trimtab.api.selectors import Selector
-from trimtab.api.times import rfc3339
-from trimtab.embedded import bodies, status
+from trimtab.api.times import parse_rfc3339, rfc3339
+from trimtab.embedded import bodies, reading, status
 from trimtab.embedded.catalog import Catalog
 from trimtab.embedded.deletion import delete_options
 from trimtab.embedded.kinds import Plain
 from trimtab.embedded.metadata import metadata_of
-from trimtab.embedded.registry import Outcome, Registry, Write, other_uid
+from trimtab.embedded.registry import Registry
 from trimtab.embedded.requests import ApiRequest, Target
 from trimtab.embedded.scales import Scales
 from trimtab.embedded.tokens import Tokens
+from trimtab.embedded.writes import Outcome, Write, other_uid
 
 LEAST_TOKEN_SECONDS = 600
 VERBS = {
@@ -77,7 +78,7 @@ class Subresources:
 
     def bind(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
         """A Binding that is created for itself, rather than below its pod."""
-        name = metadata_of(_body(request)).get("name", "")
+        name = metadata_of(_body(request, "Binding")).get("name", "")
         pod = msgspec.structs.replace(target, name=name)
         return self._bind(request, pod, write)
 
@@ -88,14 +89,15 @@ class Subresources:
         content_type = request.headers.get("content-type", bodies.JSON)
         if request.method == "PATCH":
             return self._registry.patch(write, request.body, content_type)
-        return self._registry.update(write, _body(request))
+        obj = reading.read(write, request.body, content_type)
+        return self._registry.update(write, obj)
 
     def _scale(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
         return self._scales.handle(request, write)
 
     def _evict(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
         kind = write.kind
-        body = _body(request)
+        body = _body(request, "Eviction")
         _check_named(body, "Eviction", "policy", write.name)
         pod, _ = self._registry.read(kind, write.namespace, write.name)
         options = delete_options(request, body.get("deleteOptions") or {})
@@ -145,7 +147,7 @@ class Subresources:
     def _bind(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
         kind = self._catalog.find("", "v1", "pods")
         assert kind is not None, "pods are built in"
-        body = _body(request)
+        body = _body(request, "Binding")
         _check_named(body, "Binding", "core", target.name)
         node = _node_of(body)
         pod, row = self._registry.read(kind, target.namespace, target.name)
@@ -183,7 +185,7 @@ class Subresources:
 
     def _token(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
         account, _ = self._registry.read(write.kind, write.namespace, write.name)
-        body = _body(request)
+        body = _body(request, "TokenRequest")
         spec = body.get("spec") or {}
         seconds = int(spec.get("expirationSeconds") or 3600)
         _check_token(body, seconds, write.name)
@@ -242,10 +244,43 @@ class Subresources:
     def _log(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
         """No node runs here; a kubelet that does answers instead."""
         pod, _ = self._registry.read(write.kind, write.namespace, write.name)
+        _check_log_options(request, write.name)
         _check_container(pod, request.query.get("container", ""), write.name)
         if not (pod.get("spec") or {}).get("nodeName"):
             return Outcome(obj={}, text=b"")  # it has never run: nothing was said
         raise status.internal(f"no kubelet serves the logs of pod {write.name}")
+
+
+def _check_log_options(request: ApiRequest, name: str) -> None:
+    query = request.query
+    problems = []
+    since = query.get("sinceTime", "")
+    both = bool(since and query.get("sinceSeconds"))
+    for field, least in (("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)):
+        given = request.number(field)
+        if given is not None and given < least and not (both and field[0] == "s"):
+            detail = f"must be greater than {'or equal to ' * (not least)}0"
+            problems.append(status.invalid(field, given, detail))
+    if since:
+        _check_time(since)
+    if both:
+        detail = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        problems.append(status.forbidden_value("[]", detail))
+    if query.get("stream"):
+        problems.append(status.forbidden_value("stream", "may not be specified"))
+    if problems:
+        named = status.GroupResource("", "PodLogOptions")
+        raise status.invalid_object(named, name, problems)
+
+
+def _check_time(text: str) -> None:
+    try:
+        parse_rfc3339(text)
+    except ValueError:
+        raise status.bad_request(
+            f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse '
+            f'"{text}" as "2006"'
+        ) from None
 
 
 def _check_container(pod: Plain, wanted: str, name: str) -> None:
@@ -309,9 +344,9 @@ def _check_token(body: Plain, seconds: int, name: str) -> None:
     raise status.invalid_object(named, "", [status.invalid(field, seconds, detail)])
 
 
-def _body(request: ApiRequest) -> Plain:
+def _body(request: ApiRequest, kind: str) -> Plain:
     content_type = request.headers.get("content-type", bodies.JSON)
-    return bodies.decode(request.body, content_type)
+    return bodies.decode(request.body, content_type, kind=kind)
 
 
 def _is_running(pod: Plain) -> bool:

@@ -216,7 +216,9 @@ class Watcher:
         future = asyncio.get_running_loop().create_future()
         self._log.waiting.add(future)
         try:
-            await asyncio.wait_for(future, max(0.0, seconds))
+            # Not wait_for, which loses a cancellation that comes with the result.
+            async with asyncio.timeout(max(0.0, seconds)):
+                await future
         except TimeoutError:
             pass
         finally:

@@ -8,9 +8,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from trimtab.embedded.builtin import generation, prepare, set_defaults, validate
+from trimtab.embedded.builtin import generation, prepare, set_defaults, shape, validate
 from trimtab.embedded.builtin.strategy import services
-from trimtab.embedded.status import ApiProblem
+from trimtab.embedded.conform import Mistyped
+from trimtab.embedded.status import ApiProblem, bad_request
 
 JSON = dict[str, Any]
 Cause = tuple[str, str, str]
@@ -112,10 +113,22 @@ def asked(row: JSON) -> Answer:
         return Answer(problem=(problem.code, problem.message))
 
 
+def read(group: str, kind: str, obj: JSON) -> None:
+    """Make an object, in place, what the server reads and fills in."""
+    version = obj.get("apiVersion", "v1").rpartition("/")[2]
+    try:
+        shape(group, kind, obj)
+    except Mistyped as problem:
+        raise bad_request(
+            f'{kind} in version "{version}" cannot be handled as a {kind}: {problem}'
+        ) from None
+    set_defaults(group, kind, obj)
+
+
 def _asked(row: JSON, obj: JSON, old: JSON | None) -> Answer:
     group, kind = group_and_kind(row)
     part = row.get("subresource", "")
-    set_defaults(group, kind, obj)
+    read(group, kind, obj)
     _metadata(row, obj, old)
     kept = copy.deepcopy(old)
     prepare(group, kind, obj, old, subresource=part, allocate=Allocator(row))

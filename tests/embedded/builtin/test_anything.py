@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 
 import trimtab.embedded
 from tests.embedded.builtin.objects import SHAPES, made, randoms, spoiled
-from tests.embedded.builtin.recorded import CREATED, JSON, UID
-from trimtab.embedded.builtin import generation, prepare, set_defaults, validate
+from tests.embedded.builtin.recorded import CREATED, JSON, UID, read
+from trimtab.embedded.builtin import generation, prepare, validate
 from trimtab.embedded.builtin.remembered import remembered
 from trimtab.embedded.builtin.shapes import shape_of
 from trimtab.embedded.builtin.strategy import services
@@ -66,7 +66,7 @@ def changed(resource: JSON, choose: Random) -> None:
     group, kind = resource["group"], resource["kind"]
     old, other = new(resource, choose), new(resource, choose)
     created(resource, old)
-    set_defaults(group, kind, other)
+    read(group, kind, other)
     kept = copy.deepcopy(old)
     for part in PARTS:
         obj = copy.deepcopy(other)
@@ -79,7 +79,7 @@ def changed(resource: JSON, choose: Random) -> None:
 
 def created(resource: JSON, obj: JSON) -> list[FieldProblem]:
     group, kind = resource["group"], resource["kind"]
-    set_defaults(group, kind, obj)
+    read(group, kind, obj)
     prepare(group, kind, obj, None, allocate=allocate)
     return validate(group, kind, obj)
 
@@ -104,7 +104,7 @@ def test_an_object_of_wrong_types_is_a_bad_request(
     part = choose.choice(sorted(good.keys() - {"apiVersion", "kind"}))
     obj = good | {part: spoiled(good[part], choose)}
     group, kind = resource["group"], resource["kind"]
-    problem = problem_of(lambda: set_defaults(group, kind, obj))
+    problem = problem_of(lambda: read(group, kind, obj))
     if problem is not None:
         assert problem.code == 400
         assert "cannot be handled as a" in problem.message
@@ -113,7 +113,7 @@ def test_an_object_of_wrong_types_is_a_bad_request(
 def test_a_kind_that_is_not_known_is_left_as_it_is() -> None:
     obj = {"apiVersion": "x.com/v1", "kind": "X", "metadata": {"name": "a"}, "y": None}
     kept = copy.deepcopy(obj)
-    set_defaults("x.com", "X", obj)
+    read("x.com", "X", obj)
     prepare("x.com", "X", obj, None)
     assert obj == kept
     assert shape_of("x.com", "X") == ""
@@ -138,7 +138,7 @@ def test_what_another_service_has_is_refused(what: str, spec: JSON) -> None:
         "metadata": {"name": "a", "namespace": "b"},
         "spec": spec,
     }
-    set_defaults("", "Service", obj)
+    read("", "Service", obj)
     with pytest.raises(ApiProblem) as caught:
         prepare("", "Service", obj, None, allocate=taken)
     assert caught.value.code == 422

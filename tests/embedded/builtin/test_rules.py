@@ -13,10 +13,10 @@ from tests.embedded.builtin.recorded import (
     Answer,
     asked,
     group_and_kind,
+    read,
     rows,
     told,
 )
-from trimtab.embedded.builtin import set_defaults
 
 FACTS = rows("builtin")
 RANDOM = rows("builtin_random")
@@ -73,9 +73,9 @@ def test_what_has_its_defaults_stays_as_it_is(kind: str) -> None:
             continue
         group, name = group_and_kind(row)
         once = copy.deepcopy(row["object"])
-        set_defaults(group, name, once)
+        read(group, name, once)
         twice = copy.deepcopy(once)
-        set_defaults(group, name, twice)
+        read(group, name, twice)
         assert twice == once, row["name"]
 
 

@@ -1,7 +1,8 @@
 """Built-in kinds: what the real server does with each beyond its schema.
 
-Pure functions over plain JSON. A new object goes through ``set_defaults``, ``prepare``
-and ``validate`` in this order, and so does a changed one, with the object as it was.
+Pure functions over plain JSON. A new object goes through ``shape``, ``set_defaults``,
+``prepare`` and ``validate`` in this order, and so does a changed one, with the object
+as it was.
 """
 
 from trimtab.embedded.builtin.defaults import set_defaults
@@ -12,7 +13,7 @@ from trimtab.embedded.builtin.printers import (
     row,
     row_conditions,
 )
-from trimtab.embedded.builtin.shapes import normalise
+from trimtab.embedded.builtin.shapes import has_shape, shape
 from trimtab.embedded.builtin.strategy import generation, prepare
 from trimtab.embedded.builtin.validation import validate
 
@@ -22,11 +23,12 @@ __all__ = [
     "field_error",
     "fields",
     "generation",
-    "normalise",
+    "has_shape",
     "prepare",
     "row",
     "row_conditions",
     "set_defaults",
+    "shape",
     "supported_fields",
     "validate",
 ]

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import msgspec
 
-from trimtab.embedded import status
 from trimtab.embedded.builtin.values import Fix, Mismatch, go_type_of, leaf, refuse
 
 Make = Callable[[], Any]
@@ -72,23 +71,30 @@ def shape_of(group: str, kind: str, version: str = "v1") -> str:
     return name if name in _facts() else ""
 
 
-def normalise(group: str, kind: str, obj: dict[str, Any]) -> None:
-    """Make an object, in place, what Go makes of it.
+class _Losses:
+    """How many fields were dropped because a struct does not have them."""
+
+    count = 0
+
+
+def has_shape(group: str, kind: str, version: str) -> bool:
+    """Whether the Go type of a kind is known; that of a custom kind is not."""
+    return bool(shape_of(group, kind, version))
+
+
+def shape(group: str, kind: str, obj: dict[str, Any]) -> bool:
+    """Make an object, in place, what Go makes of it; True if fields were dropped.
 
     Assumptions: a kind without a shape (a custom one, say) is left as it is.
 
-    Errors: 400 in the real server's words for a value that a field cannot hold.
+    Errors: ``conform.Mistyped`` in Go's words for a value that a field cannot hold.
     """
     version = str(obj.get("apiVersion", "v1")).rpartition("/")[2]
-    shape = shape_of(group, kind, version)
-    if not shape:
-        return
-    try:
-        struct(shape)(obj)
-    except Mismatch as mismatch:
-        raise status.bad_request(
-            f'{kind} in version "{version}" cannot be handled as a {kind}: {mismatch}'
-        ) from None
+    name = shape_of(group, kind, version)
+    before = _Losses.count
+    if name:
+        struct(name)(obj)
+    return _Losses.count != before
 
 
 @lru_cache(maxsize=4096)
@@ -109,7 +115,11 @@ def struct(shape: str) -> Fix:
         try:
             for key, old in value.items():
                 fixer = fields.get(key)
-                new = GONE if fixer is None else fixer(old)
+                if fixer is None:
+                    _Losses.count += 1
+                    new = GONE
+                else:
+                    new = fixer(old)
                 if new is not old:
                     if changes is None:
                         changes = []

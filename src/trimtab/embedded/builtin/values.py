@@ -16,11 +16,12 @@ from trimtab.api.quantity import Quantity
 from trimtab.api.times import Duration, MicroTime, parse_rfc3339, rfc3339
 from trimtab.embedded import status
 from trimtab.embedded.builtin.remembered import remembered
+from trimtab.embedded.conform import Mistyped
 
 Fix = Callable[[Any], Any]
 
 
-class Mismatch(Exception):
+class Mismatch(Mistyped):
     """A value that Go could not read into the type of its field."""
 
     def __init__(self, text: str, go_type: str = "") -> None:
@@ -158,10 +159,8 @@ def _quantity(value: Any) -> str:
         value = str(value)
     elif type(value) is float:
         value = repr(value)
-    elif type(value) is not str:
-        refuse(value, "string")
     try:
-        return canonical(value)
+        return canonical(value if type(value) is str else "")
     except ValueError:
         text = f"quantities must match the regular expression '{_PATTERN}'"
         raise Mismatch(text) from None

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from trimtab.embedded.builtin.defaults import core, others, pods, workloads
-from trimtab.embedded.builtin.shapes import normalise
 
 __all__ = ["set_defaults"]
 
@@ -56,11 +55,10 @@ _DEFAULTS: Final[dict[tuple[str, str], Callable[[JSON], None]]] = {
 
 
 def set_defaults(group: str, kind: str, obj: JSON) -> None:
-    """Make an object what Go reads and fills in, in place.
+    """Fill in what an object does not say, in place.
 
-    Errors: 400 in the real server's words for a value that a field cannot hold.
+    Assumptions: the object has its shape.
     """
-    normalise(group, kind, obj)
     default = _DEFAULTS.get((group, kind))
     if default is not None:
         default(obj)

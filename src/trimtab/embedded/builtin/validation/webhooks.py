@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from collections.abc import Mapping
 from typing import Any, Final
 
+from trimtab.embedded import addresses
+from trimtab.embedded.addresses import AddressError
 from trimtab.embedded.builtin.validation import meta, texts
 from trimtab.embedded.builtin.validation.problems import Found
 
@@ -175,22 +176,24 @@ def _client(found: Found, given: JSON, path: str) -> None:
         _service(found, service, f"{path}.service")
 
 
-def _url(found: Found, url: str, path: str) -> None:
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme != "https":
+def _url(found: Found, text: str, path: str) -> None:
+    try:
+        url = addresses.url(text)
+    except AddressError as error:
+        found.required(path, f"url must be a valid URL: {error}{_FORM}")
+        return
+    if url.scheme != "https":
         detail = f"'https' is the only allowed URL scheme{_FORM}"
-        found.invalid(path, parts.scheme, detail)
-    user, at, host = parts.netloc.rpartition("@")
-    if not host:
-        found.invalid(path, host, f"host must be specified{_FORM}")
-    if at:
-        found.invalid(path, user, "user information is not permitted in the URL")
-    if parts.fragment:
-        detail = "fragments are not permitted in the URL"
-        found.invalid(path, parts.fragment, detail)
-    if parts.query:
-        detail = "query parameters are not permitted in the URL"
-        found.invalid(path, parts.query, detail)
+        found.invalid(path, url.scheme, detail)
+    if not url.host:
+        found.invalid(path, "", f"host must be specified{_FORM}")
+    for value, what in (
+        (url.user, "user information is"),
+        (url.fragment, "fragments are"),
+        (url.query, "query parameters are"),
+    ):
+        if value:
+            found.invalid(path, value, f"{what} not permitted in the URL")
 
 
 def _service(found: Found, service: JSON, path: str) -> None:

@@ -1,0 +1,57 @@
+"""Records protobuf bodies made by Go, each beside the JSON of the same object.
+
+The kinds are those that the embedded server serves, and what its subresources take; the
+Go program beside this file fills their types. ``samples.jsonl`` adds objects that any
+server takes. Run it again for a new version (needs Go and the modules that go.mod
+names): ``.venv/bin/python hack/protobuf/record.py``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from trimtab.embedded import facts
+
+HERE = Path(__file__).resolve().parent
+DATA = HERE.parents[1] / "tests/embedded/data/protobuf.json.gz"
+SAMPLES = HERE / "samples.jsonl"
+# Clients send them with the version of the group that they delete from.
+OPTIONS = {("v1", "DeleteOptions"), ("apps/v1", "DeleteOptions")}
+
+
+def kinds() -> list[tuple[str, str]]:
+    """The version and name of each kind that a request can carry."""
+    found = set(OPTIONS)
+    for resource in facts.resources():
+        if not resource.served:
+            continue
+        found.add((resource.api_version, resource.kind))
+        for each in resource.subresources:
+            if not each.kind.endswith("Options"):  # those are in the query
+                prefix = f"{each.group}/" if each.group else ""
+                found.add((prefix + each.version, each.kind))
+    return sorted(found)
+
+
+def main() -> None:
+    named = [{"apiVersion": version, "kind": kind} for version, kind in kinds()]
+    asked = "".join(f"{json.dumps(each)}\n" for each in named) + SAMPLES.read_text()
+    told = subprocess.run(
+        ["go", "run", "."],
+        cwd=HERE,
+        env={**os.environ, "GOWORK": "off", "GOFLAGS": "-mod=mod"},
+        input=asked.encode(),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    lines = told.stdout.splitlines()
+    DATA.write_bytes(gzip.compress(told.stdout, mtime=0))
+    print(f"{len(lines)} bodies in {DATA.stat().st_size} bytes: {DATA.name}.")
+
+
+if __name__ == "__main__":
+    main()
