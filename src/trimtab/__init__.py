@@ -29,11 +29,20 @@ if TYPE_CHECKING:
     from trimtab.api import field as field
     from trimtab.api import owner_of as owner_of
     from trimtab.api import status_of as status_of
+    from trimtab.cache import Scope as Scope
     from trimtab.client import Client as Client
     from trimtab.client import Config as Config
     from trimtab.client import Options as Options
     from trimtab.client import budget as budget
     from trimtab.client import load as load
+    from trimtab.runtime import BlockingContext as BlockingContext
+    from trimtab.runtime import Context as Context
+    from trimtab.runtime import Operator as Operator
+    from trimtab.runtime import Owned as Owned
+    from trimtab.runtime import Result as Result
+    from trimtab.runtime import Retry as Retry
+    from trimtab.runtime import Terminal as Terminal
+    from trimtab.runtime import Watched as Watched
 
 _FROM = {
     "trimtab.api": (
@@ -58,7 +67,18 @@ _FROM = {
         "owner_of",
         "status_of",
     ),
+    "trimtab.cache": ("Scope",),
     "trimtab.client": ("Client", "Config", "Options", "budget", "load"),
+    "trimtab.runtime": (
+        "BlockingContext",
+        "Context",
+        "Operator",
+        "Owned",
+        "Result",
+        "Retry",
+        "Terminal",
+        "Watched",
+    ),
 }
 _HOME = {name: module for module, names in _FROM.items() for name in names}
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import trimtab
-from trimtab.cli import up
+from trimtab.cli import run, up
 
-COMMANDS = (up,)
+COMMANDS = (run, up)
 INTERRUPTED = 130
 TRACEBACK = "TRIMTAB_TRACEBACK"
 

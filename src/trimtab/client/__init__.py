@@ -9,6 +9,8 @@ from trimtab.client.config import Config as Config
 from trimtab.client.config import Impersonation as Impersonation
 from trimtab.client.config import load as load
 from trimtab.client.errors import *  # noqa: F403
+from trimtab.client.guard import Guard as Guard
+from trimtab.client.guard import guarded as guarded
 from trimtab.client.listing import Listing as Listing
 from trimtab.client.ratelimit import RateLimit as RateLimit
 from trimtab.client.retry import RetryPolicy as RetryPolicy

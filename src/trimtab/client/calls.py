@@ -30,6 +30,7 @@ from trimtab.client.errors import (
     Unauthorized,
     Unreachable,
 )
+from trimtab.client.guard import allowed
 from trimtab.client.ratelimit import RateLimit
 from trimtab.client.retry import RetryPolicy
 from trimtab.client.transport import (
@@ -123,7 +124,9 @@ class Calls:
         safe: bool | None = None,
         retry: bool = True,
     ) -> T:
-        """Send a request and read its whole answer as ``into`` (``bytes``: as it is).
+        """Send a request and read its whole answer as ``into``.
+
+        ``bytes`` and ``bytearray`` mean as it is, the second without a copy.
 
         Guarantees: returns or raises before the deadline; at most ``limit`` bytes of
         the answer are held; a request that is not ``safe`` is sent once, unless the
@@ -135,6 +138,8 @@ class Calls:
             response = await self._send(request, attempt)
             try:
                 body = await response.read(limit=cap)
+                if into is bytearray:
+                    return body  # type: ignore[return-value]
                 if into is bytes:
                     return bytes(body)  # type: ignore[return-value]
                 return answers.decode(into, body, about=request)
@@ -172,9 +177,11 @@ class Calls:
     ) -> T:
         """Make attempts until one succeeds, another makes no sense, or time is up."""
         loop = asyncio.get_running_loop()
-        seconds = self.seconds(deadline)
-        ends = loop.time() + seconds
         safe = request.method in SAFE_METHODS if safe is None else safe
+        seconds = self.seconds(deadline)
+        if not safe:
+            seconds = allowed(seconds)
+        ends = loop.time() + seconds
         number, refreshed = 0, False
         while True:
             number += 1

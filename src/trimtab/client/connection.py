@@ -24,6 +24,7 @@ PIECE = 1 << 16
 """How much is read, and written, at a time."""
 HIGH_WATER = 1 << 18
 """So many bytes that nobody has taken yet make the other side wait."""
+NOTHING = memoryview(bytearray())
 
 
 class Shut(Exception):
@@ -44,7 +45,7 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = loop
         self._room = memoryview(bytearray(PIECE))
         self._data = bytearray()
-        self._outgoing = memoryview(b"")
+        self._outgoing = NOTHING
         """What of a request has not been written yet."""
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -98,6 +99,10 @@ class Connection(asyncio.BufferedProtocol):
         self._end(Broken(_reason(error)))
         if not self.closed.done():
             self.closed.set_result(None)
+        # TLS points back here; a circle, and its 300 KiB of buffers, would stay until
+        # the collector comes by.
+        self._transport = None
+        self._room = NOTHING
 
     def pause_writing(self) -> None:
         self._full = True
@@ -114,6 +119,8 @@ class Connection(asyncio.BufferedProtocol):
         A server may answer before it has read everything: the connection is not
         usable then.
         """
+        if self._transport is None:
+            return  # it was lost at once; who waits for the answer is told
         if not body or len(body) <= PIECE:
             self.transport.write(head + (body or b""))
         else:
@@ -161,19 +168,20 @@ class Connection(asyncio.BufferedProtocol):
         A peer that is gone would not answer a farewell, and keep us waiting for it.
         """
         self._end(error or Broken("the connection was closed"))
-        self._outgoing = memoryview(b"")
+        self._outgoing = NOTHING
         if self._transport is not None:
             self._transport.abort()
 
     async def _more(self) -> None:
         """Wait for bytes; the error if there will be none."""
         had = len(self._data)
-        if self._paused:
+        if self._paused and self._transport is not None:
             self._paused = False
-            self.transport.resume_reading()
+            self._transport.resume_reading()
         while len(self._data) == had:
             if self._ended is not None:
-                raise self._ended
+                # A new one: its traceback leads to this connection.
+                raise type(self._ended)(*self._ended.args)
             self._waiter = self._loop.create_future()
             await self._waiter
 

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from trimtab.client import answers
 from trimtab.client.calls import Calls
 from trimtab.client.errors import Malformed
 from trimtab.client.kinds import Kind, ListMeta, info_of, page_type, type_of
@@ -25,6 +26,7 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     page: int = 500
     resource_version: str | None = None
     match: str | None = None
+    raw: bool = False
 
     def request(self, kind: Kind, *, after: str = "") -> Request:
         """The request for the page that begins ``after`` a continue token."""
@@ -49,7 +51,8 @@ class Listing(Generic[T]):
     """The objects of a list, one by one; pages are fetched as they are needed.
 
     Guarantees: all pages are of one revision (``resource_version``, known after the
-    first page); objects already handed out are not kept.
+    first page); objects already handed out are not kept. With ``raw`` they come as the
+    JSON that was sent, unread.
     Errors: :class:`Gone` if the revision was compacted between two pages: list again.
     """
 
@@ -59,10 +62,15 @@ class Listing(Generic[T]):
         self._calls = calls
         self._kind = kind
         self._asked = asked
+        self._item = msgspec.Raw if asked.raw else type_of(kind)
         self._deadline = deadline
         self._items: list[T] = []
         self._after = ""
         self._more = True
+        self.page = asked.page
+        """Objects to ask for in the next page."""
+        self.page_bytes = 0
+        """How long the last page was."""
         self.resource_version = ""
         """The revision of the whole list."""
         self.remaining: int | None = None
@@ -84,17 +92,22 @@ class Listing(Generic[T]):
         while self._more:
             yield await self.next_page()
 
+    @property
+    def more(self) -> bool:
+        """Whether another page is to come."""
+        return self._more
+
     async def next_page(self) -> list[T]:
         """Fetch the next page; empty when there is none."""
         if not self._more:
             return []
-        request = self._asked.request(self._kind, after=self._after)
-        page = await self._calls.call(
-            request,
-            verb="list",
-            into=page_type(type_of(self._kind)),
-            deadline=self._deadline,
+        asked = msgspec.structs.replace(self._asked, page=self.page)
+        request = asked.request(self._kind, after=self._after)
+        body = await self._calls.call(
+            request, verb="list", into=bytearray, deadline=self._deadline
         )
+        self.page_bytes = len(body)
+        page = answers.decode(page_type(self._item), body, about=request)
         meta: ListMeta = page.metadata
         if meta.continue_ and meta.continue_ == self._after:
             raise Malformed(

@@ -32,6 +32,8 @@ class Selecting(Timed, total=False):
     labels: Labels
     fields: Fields
     resource_version: str | None
+    raw: bool
+    """Hand out each object as the JSON that was sent (``msgspec.Raw``), unread."""
 
 
 class Listed(Selecting, total=False):

@@ -47,6 +47,7 @@ class Reads(Session):
             page=options.get("page", 500),
             resource_version=options.get("resource_version"),
             match=options.get("match"),
+            raw=options.get("raw", False),
         )
         return Listing(self._calls, kind, asked, deadline=options.get("deadline"))
 
@@ -64,6 +65,7 @@ class Reads(Session):
             initial_events=options.get("initial_events", False),
             bookmarks=options.get("bookmarks", True),
             timeout=options.get("timeout"),
+            raw=options.get("raw", False),
         )
         return Watch(
             self._calls,

@@ -69,6 +69,7 @@ class WatchQuery(msgspec.Struct, frozen=True, kw_only=True):
     bookmarks: bool = True
     timeout: int | None = None
     """Seconds after which the server ends the watch; None: as it likes."""
+    raw: bool = False
 
     def request(self, kind: Kind) -> Request:
         initial = self.initial_events or None
@@ -101,6 +102,7 @@ class Watch(Generic[T]):
     Errors: :class:`Gone` (list again), any other :class:`ApiError` that the server puts
     into the stream, :class:`Disconnected` if the stream breaks, :class:`Stalled` if it
     is silent for ``idle`` seconds, :class:`Malformed` for a line that is no event.
+    With ``raw``, objects come as the JSON that was sent, unread.
     """
 
     def __init__(
@@ -116,7 +118,7 @@ class Watch(Generic[T]):
         self._request = asked.request(kind)
         self._deadline = deadline
         self._idle = idle
-        self._read = _reader(kind)
+        self._read = _reader(msgspec.Raw if asked.raw else type_of(kind))
         self._stream: Stream | None = None
         self._silence = _Silence(idle, self.close)
         self._entered = False
@@ -280,9 +282,9 @@ class Watch(Generic[T]):
         )
 
 
-def _reader(kind: Kind) -> Callable[[bytes], WatchEvent[Any]]:
+def _reader(item: Any) -> Callable[[bytes], WatchEvent[Any]]:
     """Decodes a line straight into the event that is handed out."""
-    event: Any = WatchEvent[type_of(kind)]  # type: ignore[misc]
+    event: Any = WatchEvent[item]
     return codec.decoder(event).decode
 
 

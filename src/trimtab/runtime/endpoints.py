@@ -1,0 +1,345 @@
+"""Endpoints: the tiny HTTP server for probes, scrapes and the question *why*.
+
+=====================================  ============================================
+``/livez``, ``/readyz``                health, with ``?verbose`` check by check
+``/metrics``                           for Prometheus
+``/debug/why/KIND[/NAMESPACE]/NAME``   why an object was reconciled last, as JSON
+=====================================  ============================================
+
+It answers GET and nothing else. Every answer is made at once from what is in memory, so
+a connection is a protocol without a task. All of it is bounded: connections, the head
+of a request, the time to send one and the time to take the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import logging
+from collections.abc import Callable
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Final, NamedTuple, TypeAlias
+from urllib.parse import unquote
+
+import msgspec
+
+from trimtab.client.errors import TrimtabError
+from trimtab.runtime.health import Health, Report
+
+HEAD_LIMIT: Final = 8 * 1024
+CONNECTIONS: Final = 64
+READ_SECONDS: Final = 5.0
+IDLE_SECONDS: Final = 120.0
+TEXT: Final = "text/plain; charset=utf-8"
+DEBUG: Final = "/debug/"
+BREAKS: Final = frozenset("\0\r\n")
+
+Render: TypeAlias = Callable[[], tuple[str, bytes]]
+Why: TypeAlias = Callable[[str, str, str], Any]
+
+logger = logging.getLogger("trimtab.runtime.endpoints")
+
+
+class CannotListen(TrimtabError):
+    """The address of the endpoints cannot be had."""
+
+
+class Answer(NamedTuple):
+    """What goes back: a status, a type and a body."""
+
+    status: HTTPStatus
+    body: bytes
+    type: str = TEXT
+
+
+class Ask(NamedTuple):
+    """What a request asks for. A refusal is one that is answered already."""
+
+    method: str
+    path: str
+    query: str = ""
+    host: str = ""
+    keep: bool = False
+    refusal: HTTPStatus | None = None
+
+
+def parse(head: bytes) -> Ask:
+    """Read the head of a request, without the empty line that ends it.
+
+    Read strictly: what two readers could understand differently is refused, as is a
+    body, which no GET here has any use for.
+    """
+    bad = Ask("", "", refusal=HTTPStatus.BAD_REQUEST)
+    try:
+        first, *lines = head.decode("ascii").split("\r\n")
+        method, target, version = first.split(" ")
+        pairs = [line.split(":", 1) for line in lines]
+        names = [name.lower() for name, _ in pairs]
+        fields = {name.lower(): value.strip() for name, value in pairs}
+    except ValueError:
+        return bad
+    if not first.isprintable() or any(set(line) & BREAKS for line in lines):
+        return bad
+    if any(name != name.strip() for name in names):
+        return bad
+    if any(names.count(name) > 1 for name in ("host", "content-length")):
+        return bad
+    if version not in ("HTTP/1.1", "HTTP/1.0") or not target.startswith("/"):
+        return bad
+    if "transfer-encoding" in fields or fields.get("content-length", "0") != "0":
+        return bad
+    if version == "HTTP/1.1" and "host" not in fields:
+        return bad
+    path, _, query = target.partition("?")
+    wishes = fields.get("connection", "").lower()
+    keep = version == "HTTP/1.1" and "close" not in wishes
+    return Ask(method, path, query, fields.get("host", ""), keep)
+
+
+class Endpoints:
+    """Serves health, metrics and *why* for as long as its ``async with`` block runs.
+
+    Guarantees: what is under ``/debug/`` is served only to this machine, unless
+    ``debug`` is True. When the block has been left, no connection is left.
+
+    Errors: :class:`CannotListen` when the address cannot be had. A part that raises is
+    an answer of 500 and a line in the log.
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        *,
+        health: Health,
+        metrics: Render | None = None,
+        why: Why | None = None,
+        debug: bool = False,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._health = health
+        self._metrics = metrics
+        self._why = why
+        self._guarded = not debug
+        self._local = is_loopback(host)
+        self._server: asyncio.Server | None = None
+        self.connections: dict[Connection, None] = {}
+        """Those that are open; the one that was idle the longest is the first."""
+        self._empty: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> Endpoints:
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                lambda: Connection(self), self.host, self.port
+            )
+        except (OSError, OverflowError) as error:
+            raise CannotListen(_sentence(self.host, self.port, error)) from error
+        # Port 0 was a wish for any; this is the one that was given.
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        if self.connections:
+            self._empty = asyncio.get_running_loop().create_future()
+            for connection in list(self.connections):
+                connection.abort()
+            await self._empty
+        await self._server.wait_closed()
+
+    def opened(self, connection: Connection) -> None:
+        """There is a new connection; at the limit, the most idle one makes room."""
+        if len(self.connections) >= CONNECTIONS:
+            oldest = next(iter(self.connections))
+            del self.connections[oldest]
+            oldest.abort()
+        self.connections[connection] = None
+
+    def used(self, connection: Connection) -> None:
+        self.connections[connection] = self.connections.pop(connection, None)
+
+    def closed(self, connection: Connection) -> None:
+        self.connections.pop(connection, None)
+        if self._empty is not None and not self.connections and not self._empty.done():
+            self._empty.set_result(None)
+
+    def answer(self, ask: Ask) -> Answer:
+        """The answer to any request; it never raises."""
+        if ask.refusal is not None:
+            return _plain(ask.refusal)
+        if ask.method != "GET":
+            return _plain(HTTPStatus.METHOD_NOT_ALLOWED)
+        try:
+            return self._found(ask) or _plain(HTTPStatus.NOT_FOUND)
+        except Exception:
+            logger.exception("The answer to GET %r could not be made.", ask.path)
+            return _plain(HTTPStatus.INTERNAL_SERVER_ERROR)
+
+    def _found(self, ask: Ask) -> Answer | None:
+        verbose = "verbose" in (part.split("=")[0] for part in ask.query.split("&"))
+        if ask.path == "/livez":
+            return _health(self._health.live(verbose=verbose))
+        if ask.path == "/readyz":
+            return _health(self._health.ready(verbose=verbose))
+        if ask.path == "/metrics" and self._metrics is not None:
+            type, body = self._metrics()
+            return Answer(HTTPStatus.OK, body, type)
+        if ask.path.startswith(DEBUG):
+            return self._debug(ask)
+        return None
+
+    def _debug(self, ask: Ask) -> Answer | None:
+        # A page in somebody's browser can have its own name resolve to this machine;
+        # the name that it then asks for is not one of this machine.
+        ours = self._local and is_loopback(_name(ask.host))
+        if self._why is None or (self._guarded and not ours):
+            return None
+        match [unquote(part) for part in ask.path.removeprefix(DEBUG).split("/")]:
+            case ["why", kind, name]:
+                found = self._why(kind, "", name)
+            case ["why", kind, namespace, name]:
+                found = self._why(kind, namespace, name)
+            case _:
+                return None
+        if found is None:
+            return None
+        text = msgspec.json.format(msgspec.json.encode(found, enc_hook=str))
+        return Answer(HTTPStatus.OK, text + b"\n", "application/json")
+
+
+class Connection(asyncio.Protocol):
+    """One connection: heads in, answers out, and one timer for whatever may hang."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._endpoints = endpoints
+        self._buffer = bytearray()
+        self._paused = False
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._endpoints.opened(self)
+        self._limit(READ_SECONDS)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._limit(None)
+        self._transport = None
+        self._endpoints.closed(self)
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._buffer:
+            self._limit(READ_SECONDS)
+        self._buffer += data
+        self._endpoints.used(self)
+        self._serve()
+
+    def pause_writing(self) -> None:
+        """The other side takes no more: it gets no more answers and is not heard."""
+        self._paused = True
+        if self._transport is not None:
+            self._transport.pause_reading()
+        self._limit(READ_SECONDS)
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._limit(READ_SECONDS if self._buffer else IDLE_SECONDS)
+            self._serve()
+
+    def _serve(self) -> None:
+        """Answer every request that has come as a whole."""
+        while not self._paused and self._transport is not None:
+            if self._transport.is_closing():
+                return
+            end = self._buffer.find(b"\r\n\r\n", 0, HEAD_LIMIT)
+            if end >= 0:
+                ask = parse(bytes(self._buffer[:end]))
+                del self._buffer[: end + 4]
+            elif len(self._buffer) >= HEAD_LIMIT:
+                ask = Ask("", "", refusal=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            else:
+                return
+            self._limit(READ_SECONDS if self._buffer else IDLE_SECONDS)
+            self._send(ask, self._endpoints.answer(ask))
+
+    def _send(self, ask: Ask, answer: Answer) -> None:
+        assert self._transport is not None
+        head = [
+            f"HTTP/1.1 {answer.status} {answer.status.phrase}",
+            f"Content-Type: {answer.type}",
+            f"Content-Length: {len(answer.body)}",
+            "Cache-Control: no-store",
+            "X-Content-Type-Options: nosniff",
+        ]
+        if answer.status is HTTPStatus.METHOD_NOT_ALLOWED:
+            head.append("Allow: GET")
+        # A body may follow a method that is not GET: nothing behind it is readable.
+        keep = ask.keep and ask.method == "GET"
+        if not keep:
+            head.append("Connection: close")
+        self._transport.write("\r\n".join([*head, "", ""]).encode() + answer.body)
+        if not keep:
+            self._transport.close()
+
+    def _limit(self, seconds: float | None) -> None:
+        """Let the connection live for so long, unless something happens."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if seconds is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(seconds, self.abort)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _name(host: str) -> str:
+    """The name in a ``Host`` field, without the port and the brackets."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def _plain(status: HTTPStatus) -> Answer:
+    return Answer(status, f"{status} {status.phrase}\n".encode())
+
+
+def _health(report: Report) -> Answer:
+    bad = HTTPStatus.INTERNAL_SERVER_ERROR
+    return Answer(HTTPStatus.OK if report.healthy else bad, report.text.encode())
+
+
+def _sentence(host: str, port: int, error: Exception) -> str:
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return (
+            f"The endpoints cannot listen on {where}: another program has that port."
+            " Stop it, or choose another port (0 takes any that is free)."
+        )
+    return (
+        f"The endpoints cannot listen on {where}: {error}."
+        " Choose an address of this machine and a port that this user may have."
+    )

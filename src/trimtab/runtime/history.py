@@ -1,0 +1,57 @@
+"""The history: what became of the last reconciles, for those who ask why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from trimtab.cache import Key
+from trimtab.runtime.reconcile import Cause
+
+SIZE = 1024
+"""Objects whose last reconcile is remembered; the one that ran longest ago goes."""
+
+
+class Reconciled(msgspec.Struct, frozen=True, gc=False):
+    """One reconcile: why, how it ended, how long it took, what it sent."""
+
+    causes: Sequence[Cause]
+    outcome: str
+    seconds: float
+    writes: int
+    ended: float
+    """On the loop's clock."""
+    error: str = ""
+
+
+class History:
+    """The last reconcile of each object, for as many objects as ``SIZE``."""
+
+    def __init__(self) -> None:
+        self._last: dict[Key, Reconciled] = {}
+
+    def add(self, key: Key, reconciled: Reconciled) -> None:
+        last = self._last
+        last.pop(key, None)
+        last[key] = reconciled
+        if len(last) > SIZE:
+            del last[next(iter(last))]
+
+    def of(self, key: Key) -> Reconciled | None:
+        return self._last.get(key)
+
+
+def told(reconciled: Reconciled, *, now: float, clock: datetime) -> dict[str, Any]:
+    """The form in which ``/debug/why`` tells it."""
+    return {
+        "causes": [str(cause) for cause in reconciled.causes],
+        "outcome": reconciled.outcome,
+        "error": reconciled.error or None,
+        "seconds": round(reconciled.seconds, 6),
+        "writes": reconciled.writes,
+        "secondsAgo": round(now - reconciled.ended, 3),
+        "asked": clock.isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,197 @@
+"""The operator: a name, and the controllers that a module declares under it.
+
+``app = Operator("websites")`` and ``@app.reconciles(Website, …)`` are declarations;
+importing the module runs nothing. A :class:`~trimtab.runtime.manager.Manager` runs it,
+and ``trimtab run FILE`` makes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from trimtab.api.names import check_label_key
+from trimtab.api.quantity import Quantity
+from trimtab.api.resource import Resource
+from trimtab.cache import Index, Keep, Scope
+from trimtab.runtime.definitions import (
+    BUDGET,
+    CONCURRENCY,
+    Definition,
+    Handler,
+    Owned,
+    Source,
+    Watched,
+    check_handler,
+    check_operator,
+    owned_source,
+    watched_source,
+)
+
+H = TypeVar("H", bound=Handler)
+
+
+class Operator:
+    """What a module operates, and the settings that its controllers share.
+
+    ``leader``: whether replicas elect one that runs the controllers (those declared
+    with ``leader=False`` run in every replica). Default True.
+    ``cache_budget``: bytes that all caches may take together (``"256MiB"``); past it
+    cold objects are compressed, then forgotten but for their key, and read again when
+    they are needed. Default: no bound beyond the scopes.
+    """
+
+    def __init__(
+        self, name: str, *, leader: bool = True, cache_budget: str | int | None = None
+    ) -> None:
+        self.name = check_operator(name)
+        self.leader = leader
+        self.cache_budget = None if cache_budget is None else _bytes(cache_budget)
+        self._definitions: dict[str, Definition] = {}
+        self._cleanups: dict[type[Resource], tuple[str, Handler]] = {}
+
+    def __repr__(self) -> str:
+        return f"Operator({self.name!r})"
+
+    def reconciles(
+        self,
+        kind: type[Resource],
+        *,
+        scope: Scope,
+        owns: Iterable[type[Resource] | Owned] = (),
+        watches: Iterable[Watched] = (),
+        on_change: Sequence[str] | None = None,
+        concurrency: int = CONCURRENCY,
+        budget: float = BUDGET,
+        resync: float | None = None,
+        leader: bool = True,
+        keep: Keep[Any] | None = None,
+        indexes: Iterable[Index] = (),
+        name: str = "",
+    ) -> Callable[[H], H]:
+        """Declare who brings objects of a kind to what their spec says.
+
+        Flow: the handler is called with the object as it is now and a
+        :class:`Context`, at start, on every change of a field that the class reads (or
+        of ``on_change``), of a child (``owns``) or of something watched, after a
+        failure, and when a result asks for it. It makes what should be, by
+        ``ctx.apply``, and says what is, by ``ctx.done(status=…)``.
+
+        Guarantees: never two calls for one object at once; an object that is being
+        deleted is not reconciled any more (see :meth:`finalizes`).
+
+        Errors: whatever the handler raises is tried again with growing pauses;
+        :class:`Retry` chooses its pause, :class:`Terminal` waits for a change.
+        """
+        primary = Source(
+            kind=kind,
+            scope=scope,
+            on_change=None if on_change is None else tuple(on_change),
+            keep=keep,
+            indexes=tuple(indexes),
+        )
+        children = tuple(
+            owned_source(each, operator=self.name, primary=primary) for each in owns
+        )
+        others = tuple(watched_source(each) for each in watches)
+
+        def declare(handler: H) -> H:
+            check_handler(handler, decorator="@reconciles")
+            self._add(
+                Definition(
+                    name=name or getattr(handler, "__name__", kind.kind.lower()),
+                    operator=self.name,
+                    handler=handler,
+                    primary=primary,
+                    owns=children,
+                    watches=others,
+                    concurrency=concurrency,
+                    budget=budget,
+                    resync=resync,
+                    leader=leader,
+                )
+            )
+            return handler
+
+        return declare
+
+    def finalizes(self, kind: type[Resource], finalizer: str) -> Callable[[H], H]:
+        """Declare what must be done before an object of a kind may go.
+
+        Flow: the finalizer is put on every object before it is first reconciled. When
+        somebody deletes the object, the handler is called instead of the reconciler,
+        again and again until it succeeds; then the finalizer is removed and the object
+        goes.
+
+        Guarantees: no object that was reconciled goes without a cleanup that
+        succeeded. The handler may run more than once: a process can end between its
+        success and the removal.
+        """
+        _check_finalizer(finalizer)
+
+        def declare(handler: H) -> H:
+            check_handler(handler, decorator="@finalizes")
+            if kind in self._cleanups:
+                raise ValueError(f"{kind.__name__} has a finalizer already.")
+            self._cleanups[kind] = (finalizer, handler)
+            return handler
+
+        return declare
+
+    def controllers(self) -> tuple[Definition, ...]:
+        """Every controller, each with the cleanup of its kind.
+
+        Errors: ``ValueError`` if there is none, or a cleanup that no reconciler goes
+        with.
+        """
+        if not self._definitions:
+            raise ValueError(
+                f"The operator {self.name} reconciles nothing; decorate a function "
+                "with @app.reconciles(…)."
+            )
+        kinds = {each.kind for each in self._definitions.values()}
+        for kind in self._cleanups:
+            if kind not in kinds:
+                raise ValueError(
+                    f"{kind.__name__} is finalized and not reconciled, so nothing "
+                    "would put the finalizer on; declare both."
+                )
+        left = dict(self._cleanups)
+        return tuple(
+            msgspec.structs.replace(each, finalizer=finalizer, cleanup=cleanup)
+            for each in self._definitions.values()
+            # Of several controllers of one kind, the first declared cleans up.
+            for finalizer, cleanup in (left.pop(each.kind, ("", None)),)
+        )
+
+    def kinds(self) -> tuple[type[Resource], ...]:
+        """The kinds that the operator reconciles; what their CRDs are made from."""
+        return tuple(dict.fromkeys(each.kind for each in self._definitions.values()))
+
+    def _add(self, definition: Definition) -> None:
+        if definition.name in self._definitions:
+            raise ValueError(
+                f"The operator {self.name} has a controller {definition.name!r} "
+                "already; give one of them another name=."
+            )
+        self._definitions[definition.name] = definition
+
+
+def _bytes(size: str | int) -> int:
+    """A size as people write it: 256Mi, or 256MiB."""
+    return int(Quantity(str(size).removesuffix("B")))
+
+
+def _check_finalizer(name: str) -> None:
+    try:
+        check_label_key(name)
+        valid = "/" in name
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValueError(
+            f"{name!r} cannot be a finalizer; give it a domain and a name, such as "
+            "example.com/shop."
+        )

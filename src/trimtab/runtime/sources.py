@@ -1,0 +1,150 @@
+"""Sources: what a change of an object brings into a controller's queue.
+
+One subscriber for each kind that a controller reconciles, owns or watches. They run in
+the task that reads the watch, for every event, so they decide by the fewest comparisons
+and leave the work to the workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from trimtab.api.resource import Resource
+from trimtab.cache import Change, Key, Predicate
+from trimtab.runtime.definitions import Definition, Source
+from trimtab.runtime.queue import Priority
+from trimtab.runtime.reconcile import Cause, Why
+from trimtab.runtime.tracing import tracer
+from trimtab.runtime.workqueue import WorkQueue
+from trimtab.runtime.writing import Writer
+
+INITIAL = int(Priority.INITIAL)
+FIRST_LIST = Cause("initial")
+TRACER = tracer("trimtab.runtime")
+
+
+class Subscriber:
+    """What the three kinds of source have in common."""
+
+    __slots__ = (
+        "_predicate",
+        "_queue",
+        "_writer",
+        "definition",
+        "replaying",
+        "source",
+    )
+
+    def __init__(
+        self, definition: Definition, source: Source, queue: WorkQueue, writer: Writer
+    ) -> None:
+        self.definition = definition
+        self.source = source
+        self.replaying = True
+        """While it is told of what was there already when the controller began."""
+        self._queue = queue
+        self._writer = writer
+        self._predicate = (
+            None
+            if source.on_change is None
+            else Predicate(source.kind, source.on_change)
+        )
+
+    def __call__(self, change: Change[Any]) -> None:
+        raise NotImplementedError
+
+    def _fields(self, change: Change[Any]) -> tuple[str, ...] | None:
+        """Which fields changed; None if nothing did that anybody here reads."""
+        if self._predicate is not None and not self._predicate.matches(change):
+            return None
+        if change.type != "MODIFIED":
+            return ()
+        return change.differences() or None
+
+    def _cause(
+        self, why: Why, change: Change[Any], subject: str, fields: tuple[str, ...]
+    ) -> Cause:
+        if not TRACER.active:
+            return Cause(why, subject, fields)
+        about = {"object": "/".join(change.key), "fields": ", ".join(fields)}
+        name = f"{change.type} {self.source.kind.kind}"
+        with TRACER.span(name, attributes=about) as span:
+            return Cause(why, subject, fields, span.link)
+
+
+class Primary(Subscriber):
+    """The objects that are reconciled: a change brings the object itself."""
+
+    def __call__(self, change: Change[Any]) -> None:
+        key = change.key
+        if change.type == "DELETED":
+            self._queue.forget(key)
+            self._writer.forget(self.source.kind, key)
+        elif change.initial:
+            self._queue.add(key, priority=INITIAL, cause=FIRST_LIST)
+        elif (fields := self._fields(change)) is not None:
+            cause = self._cause("change", change, "", fields)
+            self._queue.add(key, cause=cause, wake=_wakes(change))
+
+
+class Children(Subscriber):
+    """What the controller owns: a change brings the owner."""
+
+    def __call__(self, change: Change[Any]) -> None:
+        if change.type == "DELETED":
+            self._writer.forget(self.source.kind, change.key)
+        if self.replaying:
+            return  # its owner is replayed as well
+        fields = self._fields(change)
+        if fields is None:
+            return
+        subject = change.new or change.old
+        cause = self._cause("owned", change, str(subject), fields)
+        for key in {*self._owners(change.old), *self._owners(change.new)}:
+            self._queue.add(key, cause=cause)
+
+    def _owners(self, child: Resource | None) -> Iterable[Key]:
+        if child is None:
+            return
+        info = self.definition.kind.__resource__
+        namespace = child.metadata.namespace if info.namespaced else ""
+        for each in child.metadata.ownerReferences:
+            group = each.apiVersion.rpartition("/")[0]
+            if each.kind == info.kind and group == info.group:
+                yield namespace, each.name
+
+
+class Others(Subscriber):
+    """What the controller watches: a change brings the objects that ``to`` names."""
+
+    def __call__(self, change: Change[Any]) -> None:
+        if change.type == "DELETED":
+            self._writer.forget(self.source.kind, change.key)
+        if self.replaying:
+            return
+        fields = self._fields(change)
+        if fields is None:
+            return
+        subject = change.new or change.old
+        cause = self._cause("watched", change, str(subject), fields)
+        for key in {*self._targets(change.old), *self._targets(change.new)}:
+            self._queue.add(key, cause=cause)
+
+    def _targets(self, other: Resource | None) -> Iterable[Key]:
+        if other is None or self.source.to is None:
+            return
+        namespaced = self.definition.kind.__resource__.namespaced
+        for each in self.source.to(other):
+            if isinstance(each, str):
+                yield (other.metadata.namespace if namespaced else "", each)
+            else:
+                yield each
+
+
+def _wakes(change: Change[Any]) -> bool:
+    """Whether somebody asked for something new: a reason to try a failing object."""
+    old, new = change.old, change.new
+    return old is None or (
+        new is not None and old.metadata.generation != new.metadata.generation
+    )
