@@ -58,7 +58,7 @@ class Host:
         busy, total = _host()
         times = os.times()
         ours = times.user + times.system + times.children_user + times.children_system
-        return busy, total, sum(map(_cpu, self._server)), ours
+        return busy, total, sum(map(cpu, self._server)), ours
 
     def end(self) -> tuple[float, float]:
         """Seconds of the server's, and the share of others, since the beginning."""
@@ -77,7 +77,7 @@ def _host() -> tuple[float, float]:
     return (sum(ticks) - idle - waiting) / TICK, sum(ticks) / TICK
 
 
-def _cpu(pid: int) -> float:
+def cpu(pid: int) -> float:
     """Seconds that a process has worked."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICK

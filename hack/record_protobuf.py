@@ -8,7 +8,7 @@ new version (needs the Go modules that ``hack/cluster`` builds from):
 One line is one message: its name, then each field as ``number name type``. A type is
 ``s`` string, ``b`` bytes, ``i`` integer, ``B`` boolean, ``d`` double, ``@NAME`` a
 message, ``{TYPE`` a map from strings; before it ``*``: repeated; ``^``: inlined;
-``?``: left out if empty.
+``?``: left out of JSON if empty; ``!``: always in protobuf, being no pointer in Go.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ STRUCT = re.compile(r"^type (\w+) struct \{(.*?)^\}", re.S | re.M)
 # Name, type and tag of a field; an embedded one has only a type.
 MEMBER = re.compile(r"^\s*(?:\w+[ \t]+)?(\S+)[ \t]+`(.*?)`", re.M)
 JSON_TAG = re.compile(r'json:"(?!-")([^",]*)([^"]*)"')
+# Go types that can be nil, and are then not written.
+NILS = ("*", "[]", "map[", "Verbs", "ExtraValue")
 NUMBER = re.compile(r'protobuf:"\w+,(\d+),')
 
 
@@ -57,6 +59,8 @@ class Member(NamedTuple):
     name: str
     options: str = ""
     """What its tag says of empty values; of a pointer to one, nothing."""
+    always: bool = True
+    """Whether Go writes it in protobuf even if it is empty."""
 
     def is_left_out(self, told: str) -> bool:
         """Whether an empty value is; a struct never is by ``omitempty``."""
@@ -100,7 +104,9 @@ def structs(folder: Path) -> dict[str, dict[str, Member]]:
                 number, told = NUMBER.search(tag), JSON_TAG.search(tag)
                 if number and told:
                     options = "" if kind.startswith("*") else told[2]
-                    found.setdefault(name, {})[number[1]] = Member(told[1], options)
+                    always = not kind.startswith(NILS)
+                    member = Member(told[1], options, always)
+                    found.setdefault(name, {})[number[1]] = member
     return found
 
 
@@ -118,11 +124,13 @@ def messages(path: Path) -> Iterator[str]:
                 told = "{" + code(value, package)
             else:
                 told = ("*" if label == "repeated" else "") + code(kind, package)
-            member = members.get(number, Member(field))
+            member = members.get(number, Member(field, always=kind in SCALARS))
             if not member.name:
                 told = "^" + told
             elif member.is_left_out(told):
                 told = "?" + told
+            if member.always and not value and label != "repeated" and told != "b":
+                told = "!" + told
             fields.append(f"{number} {member.name or field} {told}")
         yield "\t".join([f"{package}.{name}", *fields])
 

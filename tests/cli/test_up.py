@@ -195,7 +195,7 @@ async def test_a_second_server_on_the_same_data_is_refused(tmp_path: Path) -> No
 
 
 async def test_tokens_of_a_file_come_in(tmp_path: Path) -> None:
-    (tmp_path / "tokens.csv").write_text("open-sesame,jo,1\n")
+    (tmp_path / "tokens.csv").write_text("open-sesame,jo,1,system:masters\n")
     async with up(tmp_path, "--memory", "--tokens=tokens.csv") as running:
         content = json.loads(Path(running.facts["kubeconfig"]).read_bytes())
         content["users"][0]["user"] = {"token": "open-sesame"}

@@ -70,6 +70,9 @@ class StandIn:
         self.maintained = 0
         self.maintain_again = 3600.0
 
+    def admit(self, request: ApiRequest) -> ApiRequest:
+        return request
+
     def handle(self, request: ApiRequest) -> Answer | WatchAnswer:
         self.requests.append(request)
         if request.path in self.routes:

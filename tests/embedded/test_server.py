@@ -24,6 +24,18 @@ from trimtab.kinds import ConfigMap, ServiceAccount
 from trimtab.testing import assets, eventually
 from trimtab.testing.kubectl import Kubectl
 
+READERS = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "RoleBinding",
+    "metadata": {"name": "readers", "namespace": "default"},
+    "roleRef": {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "ClusterRole",
+        "name": "view",
+    },
+    "subjects": [{"kind": "ServiceAccount", "name": "default"}],
+}
+
 
 def config_of(server: Server) -> Config:
     return load(kubeconfig=server.kubeconfig, environ={})
@@ -41,6 +53,7 @@ async def test_objects_credentials_and_tokens_survive_a_restart(tmp_path: Path) 
         config, port = config_of(server), int(server.url.rpartition(":")[2])
         async with Client(config) as client:
             made = await client.create(config_map("a", n="1"))
+            await client.create(READERS)
             token = (await client.token("default", seconds=3600)).token
     async with Server(data=tmp_path, port=port):
         async with Client(config) as client:
@@ -169,7 +182,7 @@ async def test_it_listens_on_the_loopback_only() -> None:
 
 
 async def test_a_static_token_comes_in() -> None:
-    jo = StaticToken(token="open-sesame", user="jo")
+    jo = StaticToken(token="open-sesame", user="jo", groups=("system:masters",))
     async with Server(tokens=[jo]) as server:
         content = json.loads(server.kubeconfig.read_bytes())
         content["users"][0]["user"] = {"token": "open-sesame"}

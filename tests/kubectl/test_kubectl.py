@@ -26,9 +26,7 @@ from trimtab.testing.cluster import started
 HERE = Path(__file__).parent
 VERSION = "v1.36."
 SECONDS = 60
-# What the embedded server does not do yet, by the features that a case names, and by
-# its name: descriptions of built-in fields.
-LATER = re.compile(r"RBAC|impersonation|Forbidden 403|SelfSubjectRules|rbac cluster")
+# What the embedded server does not do yet: descriptions of built-in fields.
 LATER_NAMES = frozenset({"explain-recursive"})
 REPLACED = (
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<uid>"),
@@ -129,7 +127,7 @@ def outcomes(request: pytest.FixtureRequest) -> Iterator[dict[str, Outcome]]:
 
 def parameter(case: Case) -> Any:
     """A case, and which clusters it runs on."""
-    later = LATER.search(case.features) or case.name in LATER_NAMES
+    later = case.name in LATER_NAMES
     kinds = ("real",) if later else ("embedded", "real")
     return pytest.param(case, id=case.name, marks=pytest.mark.cluster(*kinds))
 

@@ -67,7 +67,7 @@ async def test_any_number_of_them_run_side_by_side() -> None:
 
 
 async def test_tokens_have_contexts_of_their_own() -> None:
-    token = Token(token="open-sesame", user="jo", groups=("crew",))
+    token = Token(token="open-sesame", user="jo", groups=("system:masters",))
     async with cluster("embedded", options=Options(tokens=[token])) as ready:
         content = json.loads(ready.kubeconfig.read_bytes())
         assert [each["name"] for each in content["contexts"]] == [ADMIN, "jo"]

@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import msgspec
 
 from trimtab.api.resource import Resource
+from trimtab.cache.ahead import ahead
 from trimtab.cache.changes import Change
 from trimtab.cache.options import FeedOptions, Way
 from trimtab.cache.order import Order
@@ -172,25 +173,36 @@ class Feed(Generic[R]):
         listing = self._client.list(
             self._store.kind, page=self._page, raw=self._raw, **self._selected
         )
-        items = await self._page_of(listing)
+        listing.page = self._page
+        first = await self._fetched(listing)
         relist = self._begin(listing.resource_version)
         try:
-            self._take_page(relist, items)
-            while listing.more:
-                self._take_page(relist, await self._page_of(listing))
+            await self._take_pages(relist, listing, first)
             self._listed(relist, listing.resource_version)
         finally:
             relist.abandon()  # nothing, once it is finished
 
-    async def _page_of(self, listing: Listing[Any]) -> list[Any]:
+    async def _take_pages(
+        self, relist: Relist[R], listing: Listing[Any], page: bytearray
+    ) -> None:
+        """Take in every page, while the server makes the one after it."""
+        while listing.more:
+            async with ahead(self._fetched(listing)) as following:
+                self._take_page(relist, listing.read(page))
+                del page
+            page = following.result()
+        self._take_page(relist, listing.read(page))
+
+    async def _fetched(self, listing: Listing[Any]) -> bytearray:
         """The next page; those after it shall be about as long as is asked for."""
-        listing.page = self._page
-        items = await listing.next_page()
+        asked = listing.page
+        page = await listing.fetch()
         self.heard = asyncio.get_running_loop().time()
-        if items:
-            fitting = self._options.page_bytes * len(items) // listing.page_bytes
+        if listing.more:  # so it has as many objects as were asked for
+            fitting = self._options.page_bytes * asked // len(page)
             self._page = min(max(fitting, SMALLEST_PAGE), LARGEST_PAGE)
-        return items
+            listing.page = self._page
+        return page
 
     def _begin(self, revision: str = "") -> Relist[R]:
         """Have the store ready for a list, which may be older than what it has."""

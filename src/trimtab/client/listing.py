@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Generic, TypeVar
 
@@ -99,16 +100,20 @@ class Listing(Generic[T]):
 
     async def next_page(self) -> list[T]:
         """Fetch the next page; empty when there is none."""
-        if not self._more:
-            return []
+        return self.read(await self.fetch()) if self._more else []
+
+    async def fetch(self) -> bytearray:
+        """The next page, unread. The one after it can be asked for at once.
+
+        That way a server makes one page while the one before it is being read.
+        """
         asked = msgspec.structs.replace(self._asked, page=self.page)
         request = asked.request(self._kind, after=self._after)
         body = await self._calls.call(
             request, verb="list", into=bytearray, deadline=self._deadline
         )
         self.page_bytes = len(body)
-        page = answers.decode(page_type(self._item), body, about=request)
-        meta: ListMeta = page.metadata
+        meta = _metadata(body, about=request)
         if meta.continue_ and meta.continue_ == self._after:
             raise Malformed(
                 f"{request}: the server names the page that it just sent as the next "
@@ -118,4 +123,34 @@ class Listing(Generic[T]):
         self._more = bool(meta.continue_)
         self.remaining = meta.remainingItemCount
         self.resource_version = meta.resourceVersion
+        return body
+
+    def read(self, body: bytearray) -> list[T]:
+        """The objects of a page that was fetched."""
+        about = self._asked.request(self._kind)
+        page = answers.decode(page_type(self._item), body, about=about)
         return page.items or []
+
+
+class _Head(msgspec.Struct, gc=False):
+    """A list without its items."""
+
+    metadata: ListMeta = ListMeta()
+
+
+# Servers write the metadata of a list before its items; of custom kinds, at the end.
+_FIRST = re.compile(
+    rb'\{"kind":"\w+","apiVersion":"[^"]+","metadata":(\{[^{}]*\}),"items":'
+)
+_LAST = re.compile(rb'\],"kind":"\w+","metadata":(\{[^{}]*\})\}\s*$')
+_NEAR = 4096
+
+
+def _metadata(body: bytearray, *, about: Request) -> ListMeta:
+    """The metadata of a page, mostly without reading the whole of it."""
+    found = _FIRST.match(body, 0, _NEAR) or _LAST.search(
+        body, max(0, len(body) - _NEAR)
+    )
+    if found is not None:
+        return answers.decode(ListMeta, found[1], about=about)
+    return answers.decode(_Head, body, about=about).metadata

@@ -6,7 +6,7 @@ raises for something that a client did; ``work`` does what follows from writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from random import Random
 
@@ -18,12 +18,13 @@ from trimtab.embedded.allocation import Allocation
 from trimtab.embedded.answers import Answer as Answer
 from trimtab.embedded.answers import WatchAnswer as WatchAnswer
 from trimtab.embedded.answers import telling, warned, written
+from trimtab.embedded.authentication import StaticToken, StaticTokens
 from trimtab.embedded.bodies import JSON
 from trimtab.embedded.bootstrap import furnish, install
 from trimtab.embedded.catalog import Catalog
 from trimtab.embedded.deletion import Deletion, delete_options
 from trimtab.embedded.documents import TEXT, Documents
-from trimtab.embedded.forms import Renderer, failure_line
+from trimtab.embedded.forms import Renderer
 from trimtab.embedded.kinds import Kind
 from trimtab.embedded.lifecycle import Lifecycle
 from trimtab.embedded.lists import (
@@ -33,7 +34,12 @@ from trimtab.embedded.lists import (
     too_large_version,
     wants_initial,
 )
+from trimtab.embedded.messages import Messages
 from trimtab.embedded.metadata import Stamps
+from trimtab.embedded.rbac.aggregation import Aggregation
+from trimtab.embedded.rbac.authorizer import Authorizer
+from trimtab.embedded.rbac.escalation import Escalation
+from trimtab.embedded.rbac.impersonation import Impersonation
 from trimtab.embedded.registry import Registry
 from trimtab.embedded.requests import ApiRequest, Target, target_of
 from trimtab.embedded.reviews import Reviews
@@ -73,6 +79,7 @@ class Api:
         tokens: Tokens,
         settings: Settings | None = None,
         clock: Callable[[], float] | None = None,
+        static: Iterable[StaticToken] = (),
     ) -> None:
         self.store = store
         self.settings = settings or Settings()
@@ -82,6 +89,7 @@ class Api:
         self._clock = clock or (lambda: now().timestamp())
         self._random = random
         self._hub = Hub(store)
+        self._messages = Messages()
         self.allocation = Allocation(store, self.settings.service_network)
         stamps = Stamps(now=now, random=random)
         self.registry = Registry(
@@ -104,10 +112,22 @@ class Api:
         self._subresources = Subresources(
             self.registry, self.catalog, tokens=tokens, now=now
         )
-        self._reviews = Reviews(tokens, now=now)
+        self._authorizer = Authorizer(store)
+        self._impersonation = Impersonation(self._authorizer)
+        self._escalation = Escalation(self._authorizer)
+        self._aggregation = Aggregation(
+            store, catalog=self.catalog, registry=self.registry
+        )
+        self._reviews = Reviews(
+            tokens,
+            static=StaticTokens(static),
+            authorizer=self._authorizer,
+            now=now,
+        )
         self._documents = Documents(self.catalog, address=self.settings.address)
         self._lifecycle.start()
         self._suspended.start()
+        self._aggregation.start()
         install(self)
         while self.work():
             pass
@@ -115,6 +135,7 @@ class Api:
     def work(self) -> bool:
         """Do some of what follows from writes; True if there is more to do."""
         more = self._suspended.step()
+        more = self._aggregation.step() or more
         return self._lifecycle.step() or more
 
     def maintain(self) -> float:
@@ -134,18 +155,25 @@ class Api:
     def handle(self, request: ApiRequest) -> Answer | WatchAnswer:
         """Answer one request."""
         try:
-            return self._route(request)
+            return self._route(self.admit(request))
         except ApiProblem as problem:
             return self.refusal(request, problem)
+
+    def admit(self, request: ApiRequest) -> ApiRequest:
+        """The request by whom it is really made, if they may make it.
+
+        Errors: ``ApiProblem`` if they may not, or may not act as somebody else.
+        """
+        if request.impersonation:
+            request = self._impersonation.become(request)
+        self._authorizer.check(request)
+        return request
 
     def refusal(self, request: ApiRequest, problem: ApiProblem) -> Answer:
         """A problem as an answer, in a form that the client reads."""
         if isinstance(problem, NoSuchPath):
             return Answer(status=404, content_type=TEXT, body=problem.text)
-        try:
-            media = bodies.form_of(request.headers.get("accept", "")).media
-        except ApiProblem:
-            media = JSON
+        media = bodies.media_of(request.headers.get("accept", ""))
         headers = warned(problem.warnings)
         if problem.retry_after:
             headers += (("Retry-After", str(problem.retry_after)),)
@@ -157,14 +185,6 @@ class Api:
         )
 
     def _route(self, request: ApiRequest) -> Answer | WatchAnswer:
-        if any(name.startswith("impersonate-") for name in request.headers):
-            # Ignoring it would let a client act with more rights than it asked for.
-            raise ApiProblem(
-                403,
-                "Forbidden",
-                "this server cannot impersonate anybody yet; leave out --as and the "
-                "Impersonate headers",
-            )
         target = target_of(request.path)
         if target is None:
             return self._document(request)
@@ -243,9 +263,12 @@ class Api:
             raise bodies.Unrouted(405, "MethodNotAllowed", NOT_ALLOWED)
 
     def _renderer(self, request: ApiRequest, kind: Kind) -> Renderer:
-        form = bodies.form_of(request.headers.get("accept", ""))
+        accept = request.headers.get("accept", "")
+        form = bodies.form_of(accept, custom=kind.custom is not None)
         include = request.query.get("includeObject", "")
-        return Renderer(kind, form, include=include, now=self._now)
+        return Renderer(
+            kind, form, include=include, now=self._now, messages=self._messages
+        )
 
     def _selection(self, request: ApiRequest, target: Target, kind: Kind) -> Selection:
         return selection_of(request.query, kind=kind, name=target.name)
@@ -275,17 +298,13 @@ class Api:
         )
         renderer.fits(many=True)
         pieces = renderer.many(page.values, page.metadata())
-        if renderer.form.media != JSON:
-            whole = msgspec.json.decode(b"".join(pieces))
-            body = bodies.encode(whole, renderer.form.media)
-            return Answer(content_type=renderer.form.media, body=body)
-        return Answer(body=pieces)
+        return Answer(content_type=renderer.form.media, body=pieces)
 
     def _watch(
         self, request: ApiRequest, target: Target, kind: Kind, renderer: Renderer
     ) -> WatchAnswer:
         version = request.query.get("resourceVersion", "")
-        if renderer.form.media != JSON:
+        if renderer.form.media == bodies.YAML:
             raise status.not_acceptable(bodies.WATCHED)
         initial = wants_initial(request)
         since = number_of(version)
@@ -306,7 +325,7 @@ class Api:
                 render=renderer.event,
                 form=renderer.shared,
                 bookmark=renderer.bookmark,
-                failure=failure_line,
+                failure=renderer.failure,
             ),
             since=current if initial or not since else since,
             initial=initial,
@@ -314,14 +333,19 @@ class Api:
             bookmarks=bookmarks,
             timeout=seconds_left,
         )
-        return WatchAnswer(watcher=watcher)
+        return WatchAnswer(watcher=watcher, content_type=renderer.stream_media)
 
     def _write(self, request: ApiRequest, target: Target, kind: Kind) -> Answer:
         renderer = self._renderer(request, kind)
-        write = write_of(request, target, kind)
+        write = self._write_of(request, target, kind)
         with telling(write):
             outcome = self._outcome(request, write)
         return written(renderer, outcome, write.warnings)
+
+    def _write_of(self, request: ApiRequest, target: Target, kind: Kind) -> Write:
+        write = write_of(request, target, kind)
+        guard = self._escalation.guard(request, kind, target.namespace)
+        return write if guard is None else msgspec.structs.replace(write, guard=guard)
 
     def _outcome(self, request: ApiRequest, write: Write) -> Outcome:
         content_type = request.headers.get("content-type", JSON)
@@ -357,18 +381,18 @@ class Api:
             meta = kind.decode(value)["metadata"]
             self.registry.delete(kind, meta.get("namespace", ""), meta["name"], options)
         pieces = renderer.many(values, page.metadata())
-        return Answer(body=b"".join(pieces))
+        return Answer(content_type=renderer.form.media, body=b"".join(pieces))
 
     def _subresource(
         self, request: ApiRequest, target: Target, kind: Kind
     ) -> Answer | WatchAnswer:
         renderer = self._renderer(request, kind)
-        write = write_of(request, target, kind)
+        write = self._write_of(request, target, kind)
         with telling(write):
             if target.subresource:
                 outcome = self._subresources.handle(request, target, write)
             elif kind.kind == "Binding":
                 outcome = self._subresources.bind(request, target, write)
             else:
-                outcome = self._reviews.answer(request, target, kind)
+                outcome = self._reviews.answer(request, write)
         return written(renderer, outcome, write.warnings)

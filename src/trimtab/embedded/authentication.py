@@ -56,6 +56,21 @@ class StaticToken(Guarded, frozen=True, kw_only=True):
         return {"user": self.user, "uid": self.uid, "groups": self.groups}
 
 
+class StaticTokens:
+    """The users of tokens that were given to them beforehand."""
+
+    def __init__(self, tokens: Iterable[StaticToken] = ()) -> None:
+        # By digest: a look-up then tells nothing about how much of a guess is right.
+        self._users = {
+            _digest(each.token): User(each.user, tuple(each.groups), each.uid)
+            for each in tokens
+        }
+
+    def find(self, token: str) -> User | None:
+        """Whose token it is; None if it is nobody's."""
+        return self._users.get(_digest(token))
+
+
 class TokenFileProblem(TrimtabError):
     """The file of static tokens cannot be used."""
 
@@ -76,11 +91,7 @@ class Authenticator:
     ) -> None:
         self._tokens = tokens
         self._now = now
-        # By digest: a look-up then tells nothing about how much of a guess is right.
-        self._static = {
-            _digest(each.token): User(each.user, tuple(each.groups), each.uid)
-            for each in static
-        }
+        self._static = StaticTokens(static)
 
     def user(self, certificate: User | None, headers: Headers, path: str) -> User:
         """Who asks for a path; raises the 401 that everybody else gets."""
@@ -97,7 +108,7 @@ class Authenticator:
         raise status.unauthorized()
 
     def _by_token(self, token: str) -> User | None:
-        found = self._static.get(_digest(token))
+        found = self._static.find(token)
         if found is not None:
             return found
         return self._tokens.verify(token, now=self._now())

@@ -15,7 +15,7 @@ from trimtab.embedded.status import ApiProblem
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-WRITTEN = (JSON, YAML)
+TYPES = (JSON, YAML, PROTOBUF)
 SUMMARY = 30
 """How much of a body a refusal repeats."""
 UNKNOWN = "couldn't get version/kind; json parse error: "
@@ -41,21 +41,39 @@ class Form(msgspec.Struct, frozen=True):
     """Of the group meta.k8s.io, for shapes."""
 
 
-def form_of(accept: str) -> Form:
-    """The best form that a client accepts and we have; 406 if there is none."""
+def form_of(accept: str, *, custom: bool = False) -> Form:
+    """The best form that a client accepts and we have; 406 if there is none.
+
+    Of custom kinds only the metadata has a form in protobuf.
+    """
     if not accept:
         return Form()
-    choices = sorted(accept.split(","), key=_quality, reverse=True)
+    choices = _choices(accept)
     for choice in choices:
         form = _form(choice)
-        if form is not None:
+        if form is not None and _is_written(form, custom=custom):
             return form
-    types = (JSON, YAML, PROTOBUF)
-    if any(choice.split(";")[0].strip() in types for choice in choices):
-        raise status.not_acceptable(types)
-    listed = ", ".join(types)
+    if any(choice.split(";")[0].strip() in TYPES for choice in choices):
+        raise status.not_acceptable(TYPES)
+    listed = ", ".join(TYPES)
     text = f"406: Not Acceptable\n\nAvailable representations: {listed}"
     raise Unrouted(406, "NotAcceptable", text)
+
+
+def media_of(accept: str) -> str:
+    """The encoding of what is no object, such as a refusal: there is always one."""
+    forms = (_form(choice) for choice in _choices(accept))
+    return next((each.media for each in forms if each and not each.shape), JSON)
+
+
+def _choices(accept: str) -> list[str]:
+    return sorted(accept.split(","), key=_quality, reverse=True)
+
+
+def _is_written(form: Form, *, custom: bool) -> bool:
+    if form.media != PROTOBUF:
+        return True
+    return form.shape != "Table" and bool(form.shape or not custom)
 
 
 def _quality(choice: str) -> float:
@@ -75,7 +93,7 @@ def _form(choice: str) -> Form | None:
     facts = dict(each.split("=", 1) for each in parameters if "=" in each)
     if media in ("*/*", ""):
         media = JSON
-    if media not in WRITTEN or facts.get("stream", "watch") != "watch":
+    if media not in TYPES or facts.get("stream", "watch") != "watch":
         return None
     shape = facts.get("as", "")
     if not shape:
@@ -94,6 +112,10 @@ def encode(value: Any, media: str = JSON) -> bytes:
         import yaml
 
         return yaml.dump(value, Dumper=_dumper(), default_flow_style=False).encode()
+    if media == PROTOBUF:
+        from trimtab.embedded.protobuf_encoding import encode as encode_protobuf
+
+        return encode_protobuf(value.get("apiVersion", ""), value["kind"], value)
     return msgspec.json.encode(value) + b"\n"
 
 
@@ -134,7 +156,7 @@ def parse(body: bytes, content_type: str) -> Parsed:
         from trimtab.embedded.protobuf import decode as decode_protobuf
 
         return Parsed(_object(decode_protobuf(body)))
-    raise status.unsupported_media_type((JSON, YAML, PROTOBUF))
+    raise status.unsupported_media_type(TYPES)
 
 
 def decode(body: bytes, content_type: str, *, kind: str = "") -> dict[str, Any]:

@@ -16,7 +16,7 @@ from trimtab.embedded.openapi import OpenApi, custom_schemas
 from trimtab.embedded.requests import ApiRequest
 from trimtab.embedded.status import not_acceptable
 
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+AGGREGATED = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 TEXT = "text/plain; charset=utf-8"
 HEALTH = ("/healthz", "/livez", "/readyz")
 CHECKS = ("ping", "etcd", "poststarthook/bootstrap")
@@ -47,7 +47,7 @@ class Documents:
         if parts in (["api"], ["apis"]):
             return self._root(request, core=parts == ["api"])
         if parts[0] in ("api", "apis"):
-            return self._discovery(parts)
+            return self._discovery(request, parts)
         if parts == [""]:
             return _json({"paths": self._paths()})
         return None
@@ -65,19 +65,15 @@ class Documents:
         return tuple(self._catalog.resources())
 
     def _root(self, request: ApiRequest, *, core: bool) -> Found:
-        accept = request.headers.get("accept", "")
-        if "as=APIGroupDiscoveryList" in accept and "v=v2;" in f"{accept};".replace(
-            ",", ";"
-        ):
-            body = msgspec.json.encode(
-                discovery.aggregated(self._resources(), core=core)
-            )
-            return AGGREGATED, body
+        choice = _aggregated(request)
+        if choice:
+            document = discovery.aggregated(self._resources(), core=core)
+            return f"{choice};{AGGREGATED}", bodies.encode(document, choice)
         if core:
-            return _json(discovery.api_versions(self._address))
-        return _json(discovery.group_list(self._resources()))
+            return _negotiated(request, discovery.api_versions(self._address))
+        return _negotiated(request, discovery.group_list(self._resources()))
 
-    def _discovery(self, parts: list[str]) -> Found | None:
+    def _discovery(self, request: ApiRequest, parts: list[str]) -> Found | None:
         document = None
         resources = self._resources()
         if parts[0] == "api" and len(parts) == 2:
@@ -88,7 +84,7 @@ class Documents:
             document = discovery.resource_list(
                 resources, group=parts[1], version=parts[2]
             )
-        return None if document is None else _json(document)
+        return None if document is None else _negotiated(request, document)
 
     def _openapi_document(self, request: ApiRequest, parts: list[str]) -> Found | None:
         self._refresh()
@@ -155,3 +151,18 @@ def version() -> dict[str, str]:
 
 def _json(document: Any) -> Found:
     return JSON, bodies.encode(document)
+
+
+def _negotiated(request: ApiRequest, document: Any) -> Found:
+    """A document in the encoding that the client likes best of those it accepts."""
+    media = bodies.media_of(request.headers.get("accept", ""))
+    return media, bodies.encode(document, media)
+
+
+def _aggregated(request: ApiRequest) -> str:
+    """The encoding in which all groups are wanted at once; empty if they are not."""
+    for choice in request.headers.get("accept", "").split(","):
+        media, *facts = (part.strip() for part in choice.split(";"))
+        if media in bodies.TYPES and {"as=APIGroupDiscoveryList", "v=v2"} <= {*facts}:
+            return media
+    return ""

@@ -34,6 +34,8 @@ SHORTEST = 0.05
 class Handler(Protocol):
     """What is driven; :class:`trimtab.embedded.api.Api` is one."""
 
+    def admit(self, request: ApiRequest) -> ApiRequest: ...
+
     def handle(self, request: ApiRequest) -> Answer | WatchAnswer: ...
 
     def refusal(self, request: ApiRequest, problem: ApiProblem) -> Answer: ...
@@ -197,13 +199,13 @@ class Driver:
         return answer
 
     def _handled(self, request: ApiRequest) -> Answer | WatchAnswer:
-        if request.method == "HEAD":
-            if not request.path.startswith(HEALTH):
-                raise _method_not_allowed()
+        if request.method == "HEAD" and request.path.startswith(HEALTH):
             request = msgspec.structs.replace(request, method="GET")
-        elif request.method not in METHODS:
+        elif request.method not in METHODS or request.method == "HEAD":
+            self._api.admit(request)
             raise _method_not_allowed()
         if request.path == "/metrics":
+            self._api.admit(request)
             return self._metrics()
         return self._api.handle(request)
 

@@ -1,7 +1,7 @@
 """Forms: a stored object, a list or a watch event, in the shape that was asked for.
 
-The object itself is served as the bytes that are stored. Only a table or bare metadata
-is worked out, from the decoded object.
+In JSON the object itself is served as the bytes that are stored. Only protobuf, a table
+or bare metadata is worked out, from the decoded object.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ from typing import Any
 
 import msgspec
 
-from trimtab.embedded import bodies
-from trimtab.embedded.bodies import JSON, Form
+from trimtab.embedded import bodies, protobuf_encoding
+from trimtab.embedded.bodies import JSON, PROTOBUF, Form
 from trimtab.embedded.kinds import Kind, Plain
+from trimtab.embedded.messages import Messages
+from trimtab.embedded.protobuf import message_name
 from trimtab.embedded.status import ApiProblem, bad_request, invalid
 
 META = "meta.k8s.io"
 INCLUDED = ("Metadata", "Object", "None")
+PARTIAL = "meta.v1.PartialObjectMetadata"
+"""The message of bare metadata, whatever its version."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -33,7 +37,13 @@ class Renderer:
     """Renders objects of one kind in one form."""
 
     def __init__(
-        self, kind: Kind, form: Form, *, include: str, now: Callable[[], datetime]
+        self,
+        kind: Kind,
+        form: Form,
+        *,
+        include: str,
+        now: Callable[[], datetime],
+        messages: Messages,
     ) -> None:
         self.kind = kind
         self.form = form
@@ -41,6 +51,10 @@ class Renderer:
         if form.shape == "Table" and self._include not in INCLUDED:
             raise _bad_include(include)
         self._now = now
+        self._messages = messages
+        self._name = PARTIAL
+        if not form.shape:
+            self._name = message_name(kind.api_version, kind.kind)
         self._begun = False
         # Tables of a watch name their columns once, so each watch renders its own.
         self._own = object() if form.shape == "Table" else None
@@ -62,8 +76,19 @@ class Renderer:
         text = f"you requested {shape}, but the requested object {what}"
         raise ApiProblem(406, "NotAcceptable", text)
 
+    @property
+    def stream_media(self) -> str:
+        """What the events of a watch are said to be."""
+        return f"{PROTOBUF};stream=watch" if self._in_protobuf else JSON
+
+    @property
+    def _in_protobuf(self) -> bool:
+        return self.form.media == PROTOBUF
+
     def one(self, value: bytes) -> bytes:
         """One object, as the answer to a get."""
+        if self._in_protobuf:
+            return self._envelope(value)
         if self.form.shape == "Table":
             body = self._table([value], resource_version=None)
         elif self.form.shape:
@@ -79,13 +104,28 @@ class Renderer:
         return bodies.encode(obj, self.form.media)
 
     def many(self, values: Iterable[bytes], meta: Plain) -> Iterator[bytes]:
-        """A list, in pieces that join to its JSON."""
+        """A list, in pieces; some may be empty, where others may be let in."""
+        if self._in_protobuf:
+            head = self._list_head()
+            items = map(self._message, values)
+            return protobuf_encoding.listed(
+                head["apiVersion"], head["kind"], meta, items
+            )
         if self.form.shape == "Table":
-            version = meta.get("resourceVersion")
-            table = msgspec.json.decode(self._table(values, resource_version=version))
-            table["metadata"] = meta
-            yield msgspec.json.encode(table)
-            return
+            pieces = self._table_of(values, meta)
+        else:
+            pieces = self._list(values, meta)
+        if self.form.media == JSON:
+            return pieces
+        return iter((self._encoded(b"".join(pieces)),))
+
+    def _table_of(self, values: Iterable[bytes], meta: Plain) -> Iterator[bytes]:
+        version = meta.get("resourceVersion")
+        table = msgspec.json.decode(self._table(values, resource_version=version))
+        table["metadata"] = meta
+        yield msgspec.json.encode(table)
+
+    def _list(self, values: Iterable[bytes], meta: Plain) -> Iterator[bytes]:
         head, item = self._list_head(), self.kind.item
         if self.form.shape:
             item = self._partial
@@ -116,6 +156,8 @@ class Renderer:
         """A watch event; an object that left a selection carries the new revision."""
         if type == "DELETED":
             value = with_revision(self.kind, value, revision)
+        if self._in_protobuf:
+            return protobuf_encoding.event(type, self._envelope(value))
         if self.form.shape == "Table":
             body = self._table(
                 [value], resource_version=str(revision), columns=not self._begun
@@ -132,11 +174,35 @@ class Renderer:
         meta: Plain = {"resourceVersion": str(revision)}
         if initial_end:
             meta["annotations"] = {INITIAL_EVENTS_END: "true"}
-        obj: Plain = {"kind": self.kind.kind, "apiVersion": self.kind.api_version}
+        return self._event_of("BOOKMARK", {**self._head(), "metadata": meta})
+
+    def failure(self, problem: ApiProblem) -> bytes:
+        """The watch event that ends a watch with an error."""
+        return self._event_of("ERROR", problem.status)
+
+    def _event_of(self, type: str, obj: Plain) -> bytes:
+        if self._in_protobuf:
+            return protobuf_encoding.event(type, bodies.encode(obj, PROTOBUF))
+        return msgspec.json.encode({"type": type, "object": obj}) + b"\n"
+
+    def _head(self) -> Plain:
+        """What an object says that it is."""
         if self.form.shape:
-            obj = {"kind": self.form.shape, "apiVersion": f"{META}/{self.form.version}"}
-        obj["metadata"] = meta
-        return event_line("BOOKMARK", obj)
+            return {
+                "kind": self.form.shape,
+                "apiVersion": f"{META}/{self.form.version}",
+            }
+        return {"kind": self.kind.kind, "apiVersion": self.kind.api_version}
+
+    def _message(self, value: bytes) -> bytes:
+        """Stored bytes in protobuf."""
+        return self._messages.of(self._name, value)
+
+    def _envelope(self, value: bytes) -> bytes:
+        head = self._head()
+        return protobuf_encoding.envelope(
+            head["apiVersion"], head["kind"], self._message(value)
+        )
 
     def _partial(self, value: bytes) -> bytes:
         meta = bytes(_metadata(value).metadata)
@@ -218,12 +284,3 @@ def _column(column: Any) -> Plain:
         "description": column.description,
         "priority": column.priority,
     }
-
-
-def event_line(type: str, obj: Plain) -> bytes:
-    return msgspec.json.encode({"type": type, "object": obj}) + b"\n"
-
-
-def failure_line(problem: ApiProblem) -> bytes:
-    """The watch event that ends a watch with an error."""
-    return event_line("ERROR", problem.status)

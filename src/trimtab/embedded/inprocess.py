@@ -24,7 +24,7 @@ from trimtab.embedded.api import Answer
 from trimtab.embedded.authentication import AUTHENTICATED
 from trimtab.embedded.driver import Cut, Driver, Stream
 from trimtab.embedded.identity import ADMINISTRATOR, MASTERS
-from trimtab.embedded.requests import ApiRequest, User
+from trimtab.embedded.requests import IMPERSONATE, ApiRequest, User
 from trimtab.embedded.status import too_large
 
 ADDRESS = "https://in-process.invalid"
@@ -100,6 +100,11 @@ class InProcess:
             headers=headers,
             body=request.body or b"",
             user=self._user,
+            impersonation=tuple(
+                (key.lower(), value)
+                for key, value in request.headers
+                if key.lower().startswith(IMPERSONATE)
+            ),
         )
 
     async def close(self) -> None:

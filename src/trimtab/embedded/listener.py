@@ -31,7 +31,7 @@ from trimtab.embedded.authentication import (
     certificate_user,
 )
 from trimtab.embedded.driver import Cut, Driver
-from trimtab.embedded.requests import ApiRequest, User
+from trimtab.embedded.requests import IMPERSONATE, ApiRequest, User
 from trimtab.embedded.responses import Reply
 from trimtab.embedded.status import ApiProblem
 
@@ -172,8 +172,12 @@ class Listener:
 
     async def _serve(self, request: BaseRequest) -> StreamResponse:
         headers: dict[str, str] = {}
+        acting: list[tuple[str, str]] = []
         for key, value in request.headers.items():
-            headers.setdefault(key.lower(), value)
+            name = key.lower()
+            headers.setdefault(name, value)
+            if name.startswith(IMPERSONATE):
+                acting.append((name, value))
         audit = headers.get("audit-id") or str(uuid.uuid4())
         path, query = _place(request)
         asked = ApiRequest(
@@ -182,6 +186,7 @@ class Listener:
             query=query,
             headers=headers,
             user=ANONYMOUS,
+            impersonation=tuple(acting),
         )
         reply = Reply(request, asked, audit=audit)
         try:

@@ -2,8 +2,7 @@
 
 kubectl and most Go operators write built-in kinds this way. The body is an envelope
 that names the kind, around a message whose field numbers are facts of the Go modules
-(``data/protobuf.txt``; ``hack/record_protobuf.py`` explains its notation). Answers are
-sent as JSON, which every such client accepts.
+(``data/protobuf.txt``; ``hack/record_protobuf.py`` explains its notation).
 
 What a Go client sends for a field that is not a pointer is its zero value: that is left
 out again here if Go leaves it out of JSON.
@@ -31,6 +30,10 @@ UNSIGNED = (1 << 64) - 1
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Of any group: what goes along with requests rather than being a resource.
 OPTIONS = frozenset({"DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions"})
+# Of no group: what a server says about itself, and how a request went.
+ABOUT = frozenset(
+    {"Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"}
+)
 
 Plain = dict[str, Any]
 
@@ -75,16 +78,17 @@ def decode(body: bytes) -> Plain:
 
 def _object(envelope: Plain) -> Plain:
     api_version, kind = envelope.get("apiVersion", ""), envelope.get("kind", "")
-    fields = _fields(_name(api_version, kind))
+    fields = _fields(message_name(api_version, kind))
     if not fields:
         raise Broken(f"no kind {kind} is registered for version {api_version}")
     obj = _message(fields, envelope.get("raw", b""))
     return {"kind": kind, "apiVersion": api_version, **obj}
 
 
-def _name(api_version: str, kind: str) -> str:
+def message_name(api_version: str, kind: str) -> str:
     """The message of a kind."""
-    if kind in OPTIONS:
+    about = api_version in ("", "v1") and kind in ABOUT
+    if about or kind in OPTIONS or api_version.startswith("meta.k8s.io/"):
         return f"meta.v1.{kind}"
     group, _, version = api_version.rpartition("/")
     package = PACKAGES.get(group, group.removesuffix(".k8s.io"))
@@ -92,9 +96,11 @@ def _name(api_version: str, kind: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _lines() -> dict[str, str]:
+def lines() -> dict[str, str]:
+    """The table: the fields of each message by its name."""
     data = files("trimtab.embedded").joinpath("data/protobuf.txt").read_text()
-    return dict(line.split("\t", 1) for line in data.splitlines() if "\t" in line)
+    parts = (line.partition("\t") for line in data.splitlines())
+    return {name: fields for name, _, fields in parts}
 
 
 @lru_cache(maxsize=1)
@@ -108,11 +114,11 @@ def _envelope() -> dict[int, Field]:
 @lru_cache(maxsize=1024)
 def _fields(message: str) -> dict[int, Field]:
     """The fields of a message by number; empty if there is no such message."""
-    line = _lines().get(message, "")
+    line = lines().get(message, "")
     found = {}
     for part in line.split("\t") if line else ():
         number, name, kind = part.split(" ")
-        bare = kind.lstrip("^?*{")
+        bare = kind.lstrip("!^?*{")
         mapped, inlined, repeated = ("{" in kind, "^" in kind, "*" in kind)
         found[int(number)] = Field(
             name,

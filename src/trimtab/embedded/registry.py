@@ -100,6 +100,8 @@ class Registry:
     def _add(self, write: Write, obj: Plain) -> Plain:
         """The common end of create and of an apply that creates."""
         kind = write.kind
+        if write.guard is not None:
+            write.guard(obj, None)
         metadata.before_create(obj, self.stamps)
         if kind.custom is not None and kind.has_status:
             obj.pop("status", None)
@@ -288,6 +290,8 @@ class Registry:
         if not applied:
             obj = self._account(write, old, obj)
         self._admission.update(kind, obj, old)
+        if write.guard is not None:
+            write.guard(obj, old)
         obj = _keep(write, obj, old)
         metadata.before_update(obj, old)
         kind.prepare(obj, old, subresource=write.subresource, allocate=self._allocate)

@@ -11,6 +11,8 @@ from trimtab.embedded import status
 NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 TRUE = frozenset({"true", "1", "True", "TRUE", "t", "T"})
 FALSE = frozenset({"0", "false"})
+IMPERSONATE = "impersonate-"
+"""How the headers begin that say as whom somebody wants to act."""
 
 
 class User(msgspec.Struct, frozen=True):
@@ -32,6 +34,8 @@ class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Names in lower case."""
     body: bytes = b""
     user: User
+    impersonation: tuple[tuple[str, str], ...] = ()
+    """The headers, names in lower case, that say as whom the user wants to act."""
 
     def flag(self, name: str) -> bool:
         """A boolean query parameter: true unless it is absent or says it is not."""
@@ -72,12 +76,15 @@ def target_of(path: str) -> Target | None:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return None
+    # Authorization reads this as a verb, and nothing is served there.
+    if rest[0] == "proxy" and len(rest) > 1:
+        return None
     namespace = ""
     watch = rest[0] == "watch" and len(rest) > 1
     if watch:
         rest = rest[1:]
     within = rest[0] == "namespaces" and len(rest) > 2
-    if within and (rest[2] not in NAMESPACE_SUBRESOURCES or len(rest) > 3):
+    if within and rest[2] not in NAMESPACE_SUBRESOURCES:
         namespace, rest = rest[1], rest[2:]
     resource, name, subresource = rest[0], "", ""
     if len(rest) > 1:

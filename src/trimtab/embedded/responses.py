@@ -29,6 +29,8 @@ GZIP_FROM = 128 << 10
 GZIP_LEVEL = 1
 GZIP_FORMAT = 31
 BATCH = 64 << 10
+MOST = 100
+"""So many pieces are a batch, however small: each may have been much work."""
 # A reader that takes nothing for so long is cut off: somebody else may need the memory.
 STALLED_SECONDS = 60.0
 PEOPLE = ("curl", "Wget", "Mozilla/5.0")
@@ -85,8 +87,10 @@ class Reply:
         batches = _batched(pieces)
         head, more = b"", True
         while more and len(head) <= GZIP_FROM:
-            batch = next(batches, b"")
-            head, more = head + batch, bool(batch)
+            batch = next(batches, None)
+            head, more = head + (batch or b""), batch is not None
+            if batch == b"":
+                await asyncio.sleep(0)
         if not more or self._is_for_people(answer):
             return self._whole(answer, head + b"".join(batches))
         headers = self._headers(answer)
@@ -104,7 +108,8 @@ class Reply:
             if head:
                 await self._write(head)
             for batch in batches:
-                await self._write(batch)
+                if batch:
+                    await self._write(batch)
                 await asyncio.sleep(0)  # a long list must not hold up everybody else
             await response.write_eof()
         except (ConnectionError, TimeoutError):
@@ -159,13 +164,13 @@ def wants_indentation(query: Mapping[str, str], headers: Mapping[str, str]) -> b
 
 
 def _batched(pieces: Iterable[bytes]) -> Pieces:
-    """The same bytes in pieces of about one size."""
+    """The same bytes in pieces of about one size, and empty ones as time goes by."""
     batch: list[bytes] = []
     size = 0
     for piece in pieces:
         batch.append(piece)
         size += len(piece)
-        if size >= BATCH:
+        if size >= BATCH or len(batch) >= MOST:
             yield b"".join(batch)
             batch.clear()
             size = 0

@@ -1,8 +1,4 @@
-"""Reviews: who am I, whose token is this, and may somebody do something.
-
-There is no authorization here yet: whoever is let in may do everything, and that is
-what an access review answers.
-"""
+"""Reviews: who am I, whose token is this, and may somebody do something."""
 
 from __future__ import annotations
 
@@ -12,43 +8,96 @@ from datetime import datetime
 from typing import Any
 
 from trimtab.api.times import rfc3339
-from trimtab.embedded import bodies, status
+from trimtab.embedded import bodies, metadata, reading, status
+from trimtab.embedded.access_reviews import attributes_in, evaluation_error, problems_in
+from trimtab.embedded.authentication import StaticTokens
 from trimtab.embedded.kinds import Kind, Plain
-from trimtab.embedded.requests import ApiRequest, Target, User
+from trimtab.embedded.managed import after_update
+from trimtab.embedded.rbac.authorizer import Authorizer, absent
+from trimtab.embedded.rbac.rules import Rule
+from trimtab.embedded.requests import ApiRequest, User
 from trimtab.embedded.tokens import Tokens
-from trimtab.embedded.writes import Outcome
+from trimtab.embedded.writes import Outcome, Write
 
-ACCESS = frozenset(
-    {"SelfSubjectAccessReview", "SubjectAccessReview", "LocalSubjectAccessReview"}
-)
+SELF = "SelfSubjectAccessReview"
+ACCESS = frozenset({SELF, "SubjectAccessReview", "LocalSubjectAccessReview"})
 AUTHENTICATED = "system:authenticated"
 
 
 class Reviews:
     """Kinds that are asked rather than kept."""
 
-    def __init__(self, tokens: Tokens, *, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        tokens: Tokens,
+        *,
+        static: StaticTokens,
+        authorizer: Authorizer,
+        now: Callable[[], datetime],
+    ) -> None:
         self._tokens = tokens
+        self._static = static
+        self._authorizer = authorizer
         self._now = now
 
-    def answer(self, request: ApiRequest, target: Target, kind: Kind) -> Outcome:
+    def answer(self, request: ApiRequest, write: Write) -> Outcome:
         """The object that was sent, with its status filled in."""
+        kind = write.kind
         content_type = request.headers.get("content-type", bodies.JSON)
-        obj = bodies.decode(request.body, content_type, kind=kind.kind)
-        obj = {"kind": kind.kind, "apiVersion": kind.api_version, **obj}
-        meta = dict(obj.get("metadata") or {})
+        obj = self._accounted(write, reading.read(write, request.body, content_type))
         if kind.kind in ACCESS:
-            state: Plain = {"allowed": True}
+            made = {**obj, "status": self._access(request.user, kind, obj)}
         elif kind.kind == "SelfSubjectReview":
-            meta["creationTimestamp"] = rfc3339(self._now())
-            state = {"userInfo": _user(request.user)}
+            meta = {"creationTimestamp": rfc3339(self._now())}
+            made = _fresh(kind, metadata=meta, status={"userInfo": _user(request.user)})
         elif kind.kind == "SelfSubjectRulesReview":
-            state = _rules()
+            state = self._rules(request.user, obj)
+            made = _fresh(kind, metadata={}, spec={}, status=state)
         elif kind.kind == "TokenReview":
-            state = self._token(obj.get("spec") or {})
+            made = {**obj, "status": self._token(obj.get("spec") or {})}
         else:
             raise status.method_not_allowed(kind.about, "create")
-        return Outcome(obj={**obj, "metadata": meta, "status": state}, created=True)
+        return Outcome(obj=made, created=True)
+
+    def _accounted(self, write: Write, obj: Plain) -> Plain:
+        """The object as any that is created: in its place, with its managed fields."""
+        kind = write.kind
+        metadata.place(kind, obj, namespace=write.namespace)
+        return after_update(
+            None,
+            obj,
+            type=kind.type,
+            api_version=kind.api_version,
+            manager=write.manager,
+            now=rfc3339(self._now()),
+        )
+
+    def _access(self, user: User, kind: Kind, obj: Plain) -> Plain:
+        problems = problems_in(kind.kind, obj)
+        if problems:
+            about = status.GroupResource(kind.group, "")
+            raise status.invalid_object(about, "", problems)
+        spec = obj["spec"]
+        if kind.kind != SELF:
+            user = User(spec.get("user", ""), tuple(spec.get("groups") or ()))
+        decision = self._authorizer.decide(user, attributes_in(spec))
+        state = {"allowed": decision.allowed, "reason": decision.reason}
+        state["evaluationError"] = evaluation_error(spec)
+        return {key: value for key, value in state.items() if value != ""}
+
+    def _rules(self, user: User, obj: Plain) -> Plain:
+        namespace = (obj.get("spec") or {}).get("namespace", "")
+        if not namespace:
+            raise status.bad_request("no namespace on request")
+        rules, lost = self._authorizer.rules(user, namespace)
+        state: Plain = {
+            "resourceRules": [_resource_rule(each) for each in rules if each.resources],
+            "nonResourceRules": [_path_rule(each) for each in rules if each.paths],
+            "incomplete": False,
+        }
+        if lost:
+            state["evaluationError"] = absent(lost)
+        return state
 
     def _token(self, spec: Plain) -> Plain:
         token = spec.get("token", "")
@@ -70,9 +119,17 @@ class Reviews:
 
     def _verified(self, token: str, audience: str) -> User | None:
         """Whose token it is, for one audience."""
+        found = self._static.find(token)
+        if found is not None:
+            return found if audience in self._tokens.audiences else None
         tokens = copy(self._tokens)
         tokens.audiences = (audience,)
         return tokens.verify(token, now=self._now())
+
+
+def _fresh(kind: Kind, **parts: Plain) -> Plain:
+    """An answer that keeps nothing of what was sent."""
+    return {"kind": kind.kind, "apiVersion": kind.api_version, **parts}
 
 
 def _user(user: User) -> Plain:
@@ -85,11 +142,15 @@ def _user(user: User) -> Plain:
     return {key: value for key, value in told.items() if value}
 
 
-def _rules() -> Plain:
-    everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-    paths = {"verbs": ["*"], "nonResourceURLs": ["*"]}
-    return {
-        "resourceRules": [everything],
-        "nonResourceRules": [paths],
-        "incomplete": False,
+def _resource_rule(rule: Rule) -> Plain:
+    told = {
+        "verbs": rule.verbs,
+        "apiGroups": rule.groups,
+        "resources": rule.resources,
+        "resourceNames": rule.names,
     }
+    return {key: list(value) for key, value in told.items() if value}
+
+
+def _path_rule(rule: Rule) -> Plain:
+    return {"verbs": list(rule.verbs), "nonResourceURLs": list(rule.paths)}

@@ -152,6 +152,7 @@ class Server:
             tokens=tokens,
             settings=Settings(address=f"{host}:{port}", ca=self._identity.ca.decode()),
             clock=asyncio.get_running_loop().time,
+            static=self._static,
         )
 
     async def _listen(self, bound: socket.socket, tokens: Tokens) -> None:

@@ -5,6 +5,7 @@ The real server looks at the options before it looks at the object.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -33,6 +34,9 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     force: bool = False
     warnings: list[str] = []
     """What the client is told beside the answer, whatever that is."""
+    guard: Callable[[Plain, Plain | None], None] | None = None
+    """Refuses an object that whoever writes may not store; the second is what it
+    replaces."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -113,6 +113,8 @@ class Controller:
         finally:
             for unsubscribe in subscriptions:
                 unsubscribe()
+            # Its timer would keep it, and all that waits in it, until the next is due.
+            queue.close()
             self._queue = None
             await self._threads.drained()
 

@@ -1,0 +1,15 @@
+"""Operators against their peers: ``.venv/bin/python bench/scoreboard.py``; README."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+if __name__ == "__main__":
+    # The tree that this file belongs to is measured, whatever is installed.
+    sys.path[:1] = [str(ROOT), str(ROOT / "src")]
+    from bench.board.contest import main
+
+    sys.exit(main())
