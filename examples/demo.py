@@ -15,10 +15,9 @@ from pathlib import Path
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from website import Website, WebsiteSpec
-
+from examples.website import Website, WebsiteSpec
 from trimtab import Client, Metadata, crd, load
 from trimtab.client import NotFound, WatchEvent
 from trimtab.kinds import Deployment
