@@ -50,11 +50,14 @@ class Tier(NamedTuple):
     evidence: bool = False
 
 
+# Two processes, each with a cluster of its own; the tests of a file stay together.
+TWO = ("-n", "2", "--dist=loadfile")
+
 TIERS = {
     tier.name: tier
     for tier in (
-        Tier("test", 6, ("-m", "not long"), checks=True),
-        Tier("cluster", 15, ("-m", "cluster and not long", "--cluster=real")),
+        Tier("test", 6, ("-m", "not long", *TWO), checks=True),
+        Tier("cluster", 15, ("-m", "cluster and not long", "--cluster=real", *TWO)),
         Tier(
             "long",
             60,

@@ -512,6 +512,7 @@ Meta = Annotated[int, msgspec.Meta(ge=1)]
             "is the minimum, which is left out",
         ),
         (int, field(default=3, multiple_of=2), "is not a multiple of 2"),
+        (float, field(default=2.0, multiple_of=0.5), "rounded down to 0"),
         (int, 2**63, "does not fit int64"),
         (str, field(default="abc", max_length=2), "its default 'abc' is above maxLen"),
         (str, field(default="b", pattern="^a"), "does not match the pattern"),

@@ -374,6 +374,9 @@ def _number_violation(schema: Mapping[str, Any], value: float) -> str | None:
         value / multiple, round(value / multiple), abs_tol=1e-9
     ):
         return f"is not a multiple of {multiple}"
+    if multiple and multiple < 1 and value == int(value):
+        # A server takes it for an integer, and then the factor for one: zero.
+        return f"is whole, and a server divides that by {multiple} rounded down to 0"
     return _outside(schema, value, "minimum", "maximum")
 
 
