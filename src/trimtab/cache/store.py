@@ -20,6 +20,7 @@ from trimtab.cache.indexes import OWNER, Buckets, Index
 from trimtab.cache.keeping import Form, Keep, Whole
 from trimtab.cache.overlay import Overlay, Tombstone
 from trimtab.cache.relist import Relist as Relist
+from trimtab.cache.sharing import sharer
 
 
 class StoreStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +53,7 @@ class Store(Generic[R]):
         "_held",
         "_listed",
         "_overlay",
+        "_share",
         "kind",
     )
 
@@ -70,6 +72,7 @@ class Store(Generic[R]):
         )
         self._held = self._entries.held
         self._overlay: Overlay[R] = Overlay()
+        self._share = sharer(kind)
         self._listed: set[str | None] = set()
         for index in indexes:
             self.add_index(index)
@@ -111,6 +114,7 @@ class Store(Generic[R]):
             if change is None:
                 return None
         if entries.plain:
+            self._share(obj)
             self._held[key] = obj
         else:
             entries.put(key, obj, raw=raw, before=held)

@@ -1,0 +1,99 @@
+"""Sharing: equal texts become one, and nothing else about an object changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimtab.api import codec
+from trimtab.cache.sharing import COPIES, KEYS, LONGEST, Texts, sharer
+from trimtab.kinds import Pod
+
+LABELS = st.dictionaries(
+    st.sampled_from(["app", "team", "hash"]), st.sampled_from(["a", "b", "cc", ""])
+)
+
+
+def pod(number: int, *, labels: dict[str, str] | None = None) -> Pod:
+    plain = {
+        "metadata": {
+            "name": f"pod-{number}",
+            "namespace": "town",
+            "uid": f"uid-{number}",
+            "labels": labels or {"app": "web", "hash": f"hash-{number}"},
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "n", "uid": "u"}
+            ],
+        },
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [{"name": "main", "imageID": f"image-{number % 3}"}],
+        },
+    }
+    return codec.decode(Pod, msgspec.json.encode(plain))
+
+
+def test_equal_texts_of_two_objects_become_one() -> None:
+    share = sharer(Pod)
+    first, second = pod(1), pod(2)
+    assert first.status.phase is not second.status.phase
+    share(first)
+    share(second)
+    assert first.status.phase is second.status.phase
+    assert first.metadata.labels["app"] is second.metadata.labels["app"]
+    owners = [each.metadata.ownerReferences[0] for each in (first, second)]
+    assert owners[0].kind is owners[1].kind
+    names = [each.status.containerStatuses[0].name for each in (first, second)]
+    assert names[0] is names[1]
+
+
+@given(st.lists(LABELS, min_size=1, max_size=30))
+def test_an_object_that_shares_its_texts_equals_itself(
+    several: list[dict[str, str]],
+) -> None:
+    share = sharer(Pod)
+    for number, labels in enumerate(several):
+        shared = pod(number, labels=labels)
+        share(shared)
+        assert shared == pod(number, labels=labels)
+        assert list(shared.metadata.labels) == list(labels or {"app": "", "hash": ""})
+
+
+def test_a_field_with_too_many_texts_is_left_alone_and_forgotten() -> None:
+    texts = Texts()
+    for number in range(COPIES + 1):
+        texts.add(f"text {number}")
+    assert not texts.repeat
+    assert not texts.copies
+
+
+def test_a_long_text_is_not_remembered() -> None:
+    texts = Texts()
+    texts.add("x" * (LONGEST + 1))
+    assert not texts.copies
+
+
+def test_the_keys_that_are_told_apart_are_bounded() -> None:
+    share = sharer(Pod)
+    for number in range(KEYS * 3):
+        share(pod(number, labels={f"key-{number}": "value"}))
+    assert sum(len(each) for each in maps_of(share)) == KEYS
+
+
+def maps_of(share: object) -> Iterator[dict[str, Texts]]:
+    """The maps by key inside of a sharer."""
+    found = [share]
+    while found:
+        each = found.pop()
+        for cell in getattr(each, "__closure__", None) or ():
+            inside = cell.cell_contents
+            if isinstance(inside, dict):
+                yield inside
+            elif isinstance(inside, list):
+                found += [part for _, part in inside]
+            elif callable(inside):
+                found.append(inside)
