@@ -6,7 +6,6 @@ test decides what a controller has seen.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from random import Random
@@ -19,7 +18,6 @@ from trimtab import Client, Context, Operator, Resource
 from trimtab.cache import Informer, owner
 from trimtab.runtime.events import Recorder
 from trimtab.runtime.handling import Handling
-from trimtab.runtime.logs import bound
 from trimtab.runtime.metrics import ControllerMetrics
 from trimtab.runtime.reconcile import Cause, Result
 from trimtab.runtime.threads import Threads
@@ -89,13 +87,7 @@ class Bench:
         return obj
 
     def context(self, parent: Resource) -> Context:
-        return Context(
-            self.writer,
-            parent,
-            causes=(Cause("change"),),
-            failures=0,
-            log=bound(logging.getLogger("test"), object=parent),
-        )
+        return Context(self.writer, parent, causes=(Cause("change"),), failures=0)
 
     async def reconcile(
         self, parent: Resource, handler: Callable[[Any, Context], Any]

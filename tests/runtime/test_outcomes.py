@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +14,6 @@ from trimtab import Context, Retry, Terminal
 from trimtab.client.errors import Conflict, TransportError
 from trimtab.runtime.fence import NotLeader
 from trimtab.runtime.lanes import Entry
-from trimtab.runtime.logs import bound
 from trimtab.runtime.outcomes import settle
 from trimtab.runtime.queue import Queue
 from trimtab.runtime.reconcile import Cause
@@ -30,14 +29,9 @@ def queue() -> WorkQueue:
 
 
 def context(entry: Entry) -> Context:
-    writer: Any = None
-    return Context(
-        writer,
-        shop("corner"),
-        causes=entry.causes,
-        failures=entry.failures,
-        log=bound(logging.getLogger("test"), object="Shop town/corner"),
-    )
+    # Of a writer, only the name of its controller is asked for, by the log.
+    writer: Any = SimpleNamespace(definition=SimpleNamespace(name="test"))
+    return Context(writer, shop("corner"), causes=entry.causes, failures=entry.failures)
 
 
 async def settled(waiting: WorkQueue, error: Exception) -> tuple[str, float | None]:

@@ -7,6 +7,7 @@ holds a context in which every write raises.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -18,11 +19,13 @@ from trimtab.cache import Informer
 from trimtab.client import Client, TrimtabError
 from trimtab.runtime import statuses
 from trimtab.runtime.events import EventType
-from trimtab.runtime.logs import Logger
+from trimtab.runtime.logs import Logger, bound
 from trimtab.runtime.reconcile import Cause, Result
 from trimtab.runtime.writing import Writer
 
 R = TypeVar("R", bound=Resource)
+
+logger = logging.getLogger("trimtab.runtime")
 
 
 class Ended(TrimtabError):
@@ -40,7 +43,6 @@ class Context:
         "_writer",
         "causes",
         "failures",
-        "log",
         "writes",
     )
 
@@ -51,7 +53,6 @@ class Context:
         *,
         causes: Sequence[Cause],
         failures: int,
-        log: Logger,
     ) -> None:
         self._writer = writer
         self._parent: Any = parent
@@ -62,10 +63,14 @@ class Context:
         """Why this reconcile runs."""
         self.failures = failures
         """How many reconciles of this object failed in a row before it."""
-        self.log = log
-        """A logger that knows the object."""
         self.writes = 0
         """What was sent so far."""
+
+    @property
+    def log(self) -> Logger:
+        """A logger that knows the object."""
+        name = self._writer.definition.name
+        return bound(logger, controller=name, object=self._parent)
 
     @property
     def client(self) -> Client:

@@ -20,18 +20,18 @@ from trimtab.client.budget import budget
 from trimtab.client.errors import NotFound, TrimtabError
 from trimtab.runtime import outcomes
 from trimtab.runtime.context import Context
+from trimtab.runtime.deadline import Deadline
 from trimtab.runtime.definitions import Definition
 from trimtab.runtime.events import Recorder
 from trimtab.runtime.handling import Handling
 from trimtab.runtime.history import History, Reconciled
 from trimtab.runtime.lanes import Entry
-from trimtab.runtime.logs import bound
 from trimtab.runtime.metrics import ControllerMetrics, Outcome
 from trimtab.runtime.queue import Priority, Queue
-from trimtab.runtime.reconcile import Cause
+from trimtab.runtime.reconcile import Cause, Result
 from trimtab.runtime.sources import Children, Others, Primary
 from trimtab.runtime.threads import Threads
-from trimtab.runtime.tracing import NOTHING, Span, tracer
+from trimtab.runtime.tracing import Span, tracer
 from trimtab.runtime.watchdog import Watchdog
 from trimtab.runtime.workqueue import QueueClosed, WorkQueue
 from trimtab.runtime.writing import Writer
@@ -167,20 +167,27 @@ class Controller:
         task = asyncio.current_task()
         assert task is not None
         self._watchdog.register(task, lambda: self._describe(entry))
-        while True:
-            try:
+        deadline = Deadline(task)
+        try:
+            while True:
                 entry = await queue.get()
-            except QueueClosed:
-                return
-            ended = await self._one(queue, entry, loop)
-            if task.cancelling():  # and the handler has swallowed it
-                return
-            if ended > turn:
-                await asyncio.sleep(0)
-                turn = loop.time() + TURN
+                ended = await self._one(queue, entry, loop, deadline)
+                if task.cancelling():  # and the handler has swallowed it
+                    return
+                if ended > turn:
+                    await asyncio.sleep(0)
+                    turn = loop.time() + TURN
+        except QueueClosed:
+            return
+        finally:
+            deadline.close()
 
     async def _one(
-        self, queue: WorkQueue, entry: Entry, loop: asyncio.AbstractEventLoop
+        self,
+        queue: WorkQueue,
+        entry: Entry,
+        loop: asyncio.AbstractEventLoop,
+        deadline: Deadline,
     ) -> float:
         """Reconcile one key; when it ended."""
         began = loop.time()
@@ -190,30 +197,15 @@ class Controller:
             obj = await self._fetched(queue, key)
         if obj is None:
             return began
-        ctx = Context(
-            self._writer,
-            obj,
-            causes=entry.causes,
-            failures=entry.failures,
-            log=bound(logger, controller=self.definition.name, object=obj),
-        )
+        ctx = Context(self._writer, obj, causes=entry.causes, failures=entry.failures)
         outcome: Outcome
         failure = ""
         try:
-            async with asyncio.timeout(self.definition.budget):
-                with budget(self.definition.budget), self._span(entry):
-                    result = await self._handling.reconcile(obj, ctx)
+            result = await self._within(deadline, entry, obj, ctx)
             queue.done(key, after=result.after)
             if result.after is None and self.definition.resync is not None:
                 self._later(queue, key)
             outcome = "ok" if result.after is None else "requeue"
-        except asyncio.CancelledError as error:
-            if _cancelled():
-                raise
-            # The handler's own: something that it waited for was cancelled.
-            wrong = RuntimeError("the handler was cancelled by what it waited for")
-            wrong.__cause__ = error
-            outcome, failure = outcomes.settle(queue, key, wrong, ctx), str(wrong)
         except Exception as error:
             outcome = outcomes.settle(queue, key, error, ctx)
             failure = str(error) or type(error).__name__
@@ -229,6 +221,35 @@ class Controller:
             ),
         )
         return ended
+
+    async def _within(
+        self, deadline: Deadline, entry: Entry, obj: Any, ctx: Context
+    ) -> Result:
+        """Reconcile within the budget.
+
+        Errors: what the handler raises, ``TimeoutError`` when time is up, and
+        ``CancelledError`` only if somebody asked this very task to end.
+        """
+        seconds = self.definition.budget
+        cancelled: asyncio.CancelledError | None = None
+        deadline.begins(seconds)
+        try:
+            with budget(seconds):
+                if not TRACER.active:
+                    return await self._handling.reconcile(obj, ctx)
+                with self._span(entry):
+                    return await self._handling.reconcile(obj, ctx)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        finally:
+            late = deadline.ends()
+        if _cancelled():
+            raise cancelled
+        if late:
+            raise TimeoutError from cancelled
+        # The handler's own: something that it waited for was cancelled.
+        wrong = "the handler was cancelled by what it waited for"
+        raise RuntimeError(wrong) from cancelled
 
     async def _fetched(self, queue: WorkQueue, key: Key) -> Any:
         """An object that the cache knows the key of only; None puts the key away."""
@@ -253,8 +274,6 @@ class Controller:
 
     def _span(self, entry: Entry) -> Span:
         """The trace of a reconcile, linked to those of the events that caused it."""
-        if not TRACER.active:
-            return NOTHING
         return TRACER.span(
             f"reconcile {self.definition.name}",
             links=[cause.link for cause in entry.causes],
