@@ -274,12 +274,16 @@ class Leadership:
     @asynccontextmanager
     async def _campaigning(self) -> AsyncIterator[None]:
         """The campaign goes on inside, and has released the Lease at the end."""
+        thread: threading.Thread | None = None
         async with asyncio.TaskGroup() as group:
             if self._thread:
                 # Not to be waited for by an interpreter that ends without our leave:
                 # it would renew for ever, for work that runs no more.
                 name = f"lease {self.options.name}"
-                threading.Thread(target=self._elsewhere, name=name, daemon=True).start()
+                thread = threading.Thread(
+                    target=self._elsewhere, name=name, daemon=True
+                )
+                thread.start()
             else:
                 group.create_task(self._here())
             try:
@@ -287,6 +291,8 @@ class Leadership:
             finally:
                 _call(self._other, self._leave.set)
                 await self._left.wait()
+                if thread is not None:
+                    thread.join()  # telling us was the last thing that it did
 
     def _elsewhere(self) -> None:
         try:
