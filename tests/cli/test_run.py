@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.cli.failing import sentence
 from tests.client.clusters import client_of, defines
 from trimtab import Client, Metadata, Resource, crd
 from trimtab.cli.loading import NotAnOperator, operator_in
@@ -118,20 +119,7 @@ async def ran(file: Path, cluster: Cluster, *arguments: str) -> AsyncIterator[Ru
 
 def fails(folder: Path, *arguments: str) -> str:
     """The one sentence that a start ends with."""
-    done = subprocess.run(
-        [sys.executable, "-m", "trimtab", "run", *arguments],
-        env=environment(folder),
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.count("\n") == 1, done.stderr
-    assert done.stderr.startswith("trimtab")
-    return done.stderr
+    return sentence("run", *arguments, home=folder, env=environment(folder))
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

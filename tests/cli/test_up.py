@@ -20,6 +20,7 @@ import msgspec
 import pytest
 
 import trimtab
+from tests.cli.failing import sentence
 from tests.embedded.worlds import config_map
 from trimtab.cli.main import main
 from trimtab.cli.up import default_data
@@ -88,21 +89,7 @@ async def up(folder: Path, *arguments: str) -> AsyncIterator[Running]:
 
 def fails(folder: Path, *arguments: str) -> str:
     """The one sentence that a start ends with."""
-    done = subprocess.run(
-        [sys.executable, "-m", "trimtab", "up", *arguments],
-        env=environment(folder),
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1, done.stderr
-    assert done.stderr.startswith("trimtab")
-    return done.stderr
+    return sentence("up", *arguments, home=folder, env=environment(folder))
 
 
 async def test_it_says_what_runs_where_and_how_to_reach_it(tmp_path: Path) -> None:

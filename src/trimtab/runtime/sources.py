@@ -7,8 +7,9 @@ and leave the work to the workers.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from trimtab.api.resource import Resource
 from trimtab.cache import Change, Key, Predicate
@@ -24,7 +25,7 @@ FIRST_LIST = Cause("initial")
 TRACER = tracer("trimtab.runtime")
 
 
-class Subscriber:
+class Subscriber(ABC):
     """What the three kinds of source have in common."""
 
     __slots__ = (
@@ -51,8 +52,9 @@ class Subscriber:
             else Predicate(source.kind, source.on_change)
         )
 
+    @abstractmethod
     def __call__(self, change: Change[Any]) -> None:
-        raise NotImplementedError
+        """Put into the queue whatever a change concerns."""
 
     def _fields(self, change: Change[Any]) -> tuple[str, ...] | None:
         """Which fields changed; None if nothing did that anybody here reads."""
@@ -88,56 +90,63 @@ class Primary(Subscriber):
             self._queue.add(key, cause=cause, wake=_wakes(change))
 
 
-class Children(Subscriber):
-    """What the controller owns: a change brings the owner."""
+class Related(Subscriber):
+    """Objects whose changes bring others: those concerned before, and those now."""
+
+    __slots__ = ()
+    why: ClassVar[Why]
 
     def __call__(self, change: Change[Any]) -> None:
         if change.type == "DELETED":
             self._writer.forget(self.source.kind, change.key)
         if self.replaying:
-            return  # its owner is replayed as well
+            return  # whom it concerns is replayed as well
         fields = self._fields(change)
         if fields is None:
             return
         subject = change.new or change.old
-        cause = self._cause("owned", change, str(subject), fields)
-        for key in {*self._owners(change.old), *self._owners(change.new)}:
+        cause = self._cause(self.why, change, str(subject), fields)
+        for key in {
+            key
+            for each in (change.old, change.new)
+            if each is not None
+            for key in self._concerned(each)
+        }:
             self._queue.add(key, cause=cause)
 
-    def _owners(self, child: Resource | None) -> Iterable[Key]:
-        if child is None:
-            return
+    @abstractmethod
+    def _concerned(self, obj: Resource) -> Iterable[Key]:
+        """The keys of the objects that this one matters to."""
+
+
+class Children(Related):
+    """What the controller owns: a change brings the owner."""
+
+    __slots__ = ()
+    why = "owned"
+
+    def _concerned(self, obj: Resource) -> Iterable[Key]:
         info = self.definition.kind.__resource__
-        namespace = child.metadata.namespace if info.namespaced else ""
-        for each in child.metadata.ownerReferences:
+        namespace = obj.metadata.namespace if info.namespaced else ""
+        for each in obj.metadata.ownerReferences:
             group = each.apiVersion.rpartition("/")[0]
             if each.kind == info.kind and group == info.group:
                 yield namespace, each.name
 
 
-class Others(Subscriber):
+class Others(Related):
     """What the controller watches: a change brings the objects that ``to`` names."""
 
-    def __call__(self, change: Change[Any]) -> None:
-        if change.type == "DELETED":
-            self._writer.forget(self.source.kind, change.key)
-        if self.replaying:
-            return
-        fields = self._fields(change)
-        if fields is None:
-            return
-        subject = change.new or change.old
-        cause = self._cause("watched", change, str(subject), fields)
-        for key in {*self._targets(change.old), *self._targets(change.new)}:
-            self._queue.add(key, cause=cause)
+    __slots__ = ()
+    why = "watched"
 
-    def _targets(self, other: Resource | None) -> Iterable[Key]:
-        if other is None or self.source.to is None:
+    def _concerned(self, obj: Resource) -> Iterable[Key]:
+        if self.source.to is None:
             return
         namespaced = self.definition.kind.__resource__.namespaced
-        for each in self.source.to(other):
+        for each in self.source.to(obj):
             if isinstance(each, str):
-                yield (other.metadata.namespace if namespaced else "", each)
+                yield (obj.metadata.namespace if namespaced else "", each)
             else:
                 yield each
 
