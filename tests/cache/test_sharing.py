@@ -41,8 +41,8 @@ def test_equal_texts_of_two_objects_become_one() -> None:
     share = sharer(Pod)
     first, second = pod(1), pod(2)
     assert first.status.phase is not second.status.phase
-    share(first)
-    share(second)
+    share(first, None)
+    share(second, None)
     assert first.status.phase is second.status.phase
     assert first.metadata.labels["app"] is second.metadata.labels["app"]
     owners = [each.metadata.ownerReferences[0] for each in (first, second)]
@@ -58,9 +58,24 @@ def test_an_object_that_shares_its_texts_equals_itself(
     share = sharer(Pod)
     for number, labels in enumerate(several):
         shared = pod(number, labels=labels)
-        share(shared)
+        share(shared, None)
         assert shared == pod(number, labels=labels)
         assert list(shared.metadata.labels) == list(labels or {"app": "", "hash": ""})
+
+
+@given(LABELS, LABELS)
+def test_what_has_not_changed_is_what_was_kept_before(
+    before: dict[str, str], after: dict[str, str]
+) -> None:
+    share = sharer(Pod)
+    old, new = pod(1, labels=before), pod(1, labels=after)
+    share(old, None)
+    share(new, old)
+    assert new == pod(1, labels=after)
+    assert old == pod(1, labels=before)
+    assert new.status is old.status
+    assert (new.metadata is old.metadata) == ((before or None) == (after or None))
+    assert new.metadata.ownerReferences is old.metadata.ownerReferences
 
 
 def test_a_field_with_too_many_texts_is_left_alone_and_forgotten() -> None:
@@ -80,7 +95,7 @@ def test_a_long_text_is_not_remembered() -> None:
 def test_the_keys_that_are_told_apart_are_bounded() -> None:
     share = sharer(Pod)
     for number in range(KEYS * 3):
-        share(pod(number, labels={f"key-{number}": "value"}))
+        share(pod(number, labels={f"key-{number}": "value"}), None)
     assert sum(len(each) for each in maps_of(share)) == KEYS
 
 

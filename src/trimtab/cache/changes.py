@@ -68,8 +68,8 @@ def differences(old: R, new: R) -> tuple[str, ...]:
 
 
 def _differences(old: Resource, new: Resource) -> Iterator[str]:
-    for part, before in parts(old):
-        after = getattr(new, part, None)
+    for part in old.__struct_fields__:
+        before, after = getattr(old, part), getattr(new, part, None)
         if before is after or before == after:
             continue
         name = part.rstrip("_")
@@ -83,12 +83,6 @@ def _differences(old: Resource, new: Resource) -> Iterator[str]:
                 yield path
 
 
-def parts(obj: msgspec.Struct) -> Iterator[tuple[str, Any]]:
-    """The attributes of a struct and their values."""
-    for attribute in obj.__struct_fields__:
-        yield attribute, getattr(obj, attribute)
-
-
 def _inside(before: Any, after: Any) -> list[str] | None:
     """What differs one level down; None where there is no level below."""
     if isinstance(before, dict) and isinstance(after, dict):
@@ -96,11 +90,11 @@ def _inside(before: Any, after: Any) -> list[str] | None:
         return [n for n in names if before.get(n, names) != after.get(n, names)]
     if not isinstance(before, msgspec.Struct) or type(before) is not type(after):
         return None
-    wire = before.__struct_encode_fields__
+    names_on_wire = before.__struct_encode_fields__
     return [
         name
-        for name, (attribute, value) in zip(wire, parts(before), strict=True)
-        if value != getattr(after, attribute)
+        for name, attribute in zip(names_on_wire, before.__struct_fields__, strict=True)
+        if getattr(before, attribute) != getattr(after, attribute)
     ]
 
 

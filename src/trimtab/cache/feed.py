@@ -297,15 +297,15 @@ class Feed(Generic[R]):
         clock = asyncio.get_running_loop().time
         self.state, self._opened = State.WATCHING, clock()
         heard = self.heard
-        while True:
-            if batch:
-                self._take_batch(batch)
-            batch = await watch.batch()
-            if not batch:
-                break
-            self._heard()
+        if batch:
+            self._take_batch(batch)
+        await watch.deliver(self._hear)
         if heard == self.heard and not self._is_steady(clock()):
             raise Disconnected(f"{self}: the server ended the watch at once.")
+
+    def _hear(self, batch: list[Any]) -> None:
+        self._heard()
+        self._take_batch(batch)
 
     def _is_steady(self, now: float) -> bool:
         """Whether a watch has been open for long enough to call it one."""

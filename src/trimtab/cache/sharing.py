@@ -2,7 +2,8 @@
 
 A decoder makes a new string for every value, and most of what is in a cluster is said
 a thousand times over: phases, kinds, the values of labels, the types of conditions.
-Before an object is kept, such texts are replaced by the copy that is there already.
+Before an object is kept, such texts are replaced by the copy that is there already,
+and whatever of it is as it was before by what was kept before.
 
 Which fields repeat is found out, not declared: a field that has had too many different
 texts is no longer looked at.
@@ -19,7 +20,8 @@ from msgspec.structs import fields, force_setattr
 
 from trimtab.api.resource import Metadata
 
-Visit: TypeAlias = Callable[[Any], None]
+Visit: TypeAlias = Callable[[Any, Any], None]
+"""Given a value and the one that it follows on, of the same type, or None."""
 
 LONGEST: Final = 64
 """Letters of a text that is worth comparing; longer ones seldom repeat."""
@@ -58,12 +60,15 @@ class Texts:
 def sharer(kind: type[msgspec.Struct]) -> Visit:
     """What makes an object of a kind share its texts with those before it.
 
+    Given the state of the same object that was kept before, it shares all that has not
+    changed with that: most of it is then compared, and not gone through.
+
     Assumptions: the object was just decoded and nobody else has it.
     """
     return _struct(kind, ()) or _nothing
 
 
-def _nothing(_: Any) -> None:
+def _nothing(_: Any, __: Any) -> None:
     return None
 
 
@@ -83,7 +88,7 @@ def _struct(kind: type[msgspec.Struct], above: tuple[type, ...]) -> Visit | None
     if not texts and not parts:
         return None
 
-    def visit_struct(obj: Any) -> None:
+    def visit_struct(obj: Any, old: Any) -> None:
         for name, known in texts:
             if known.repeat and (text := getattr(obj, name)):
                 copy = known.copies.get(text)
@@ -93,7 +98,11 @@ def _struct(kind: type[msgspec.Struct], above: tuple[type, ...]) -> Visit | None
                     force_setattr(obj, name, copy)
         for name, visit in parts:
             if value := getattr(obj, name):
-                visit(value)
+                before = None if old is None else getattr(old, name)
+                if value == before:
+                    force_setattr(obj, name, before)
+                else:
+                    visit(value, before)
 
     return visit_struct
 
@@ -116,9 +125,9 @@ def _items(visit: Visit | None) -> Visit | None:
     if visit is None:
         return None
 
-    def visit_items(items: Any) -> None:
+    def visit_items(items: Any, _: Any) -> None:
         for item in items:
-            visit(item)
+            visit(item, None)
 
     return visit_items
 
@@ -126,7 +135,7 @@ def _items(visit: Visit | None) -> Visit | None:
 def _map() -> Visit:
     by_key: dict[str, Texts] = {}
 
-    def visit_map(values: dict[str, str]) -> None:
+    def visit_map(values: dict[str, str], _: Any) -> None:
         for key, text in values.items():
             known = by_key.get(key)
             if known is None:

@@ -114,7 +114,7 @@ class Store(Generic[R]):
             if change is None:
                 return None
         if entries.plain:
-            self._share(obj)
+            self._share(obj, held)
             self._held[key] = obj
         else:
             entries.put(key, obj, raw=raw, before=held)

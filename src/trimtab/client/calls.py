@@ -267,6 +267,10 @@ class Stream:
         """Whatever has come; empty at the end."""
         return await self._response.chunk()
 
+    async def pump(self, take: Callable[[bytes], None]) -> None:
+        """Hand over whatever comes, as it comes, until the end."""
+        await self._response.pump(take)
+
     def close(self) -> None:
         if self._calls is not None:
             self._calls._streams_open -= 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 
 from trimtab.client.wire import (
     HEAD_LIMIT,
@@ -54,6 +55,10 @@ class Connection(asyncio.BufferedProtocol):
         """The other side has said that nothing more comes; else it just broke off."""
         self._paused = False
         self._full = False
+        self.whole_lines = False
+        """The body is lines of JSON, and its reader has no use for half of one."""
+        self._pour: Callable[[], None] | None = None
+        """Takes what has come at once; without one, a reader is woken."""
 
     @property
     def transport(self) -> asyncio.Transport:
@@ -84,11 +89,23 @@ class Connection(asyncio.BufferedProtocol):
         return self._room
 
     def buffer_updated(self, nbytes: int) -> None:
+        had = len(self._data)
         self._data += self._room[:nbytes]
-        if len(self._data) > HIGH_WATER and not self._paused:
+        full = len(self._data) > HIGH_WATER
+        if self.whole_lines and not full and not self._ends_line(had):
+            return  # the rest is on its way: to look once is enough
+        if self._pour is not None:
+            self._pour()
+            return
+        if full and not self._paused:
             self._paused = True
             self.transport.pause_reading()
         self._wake()
+
+    def _ends_line(self, had: int) -> bool:
+        """Whether what came ends a line, or a chunk that may have no more than that."""
+        data = self._data
+        return data.find(b"}\n", max(had - 1, 0)) >= 0 or data.endswith(b"\n\r\n")
 
     def eof_received(self) -> bool:
         self._farewell = _said_farewell(self.transport)
@@ -157,10 +174,51 @@ class Connection(asyncio.BufferedProtocol):
             try:
                 await self._more()
             except Broken:
-                if body.bounded or not self._farewell:
-                    raise
-                body.done = True
+                self._check_end(body)
         return b""
+
+    async def pump(self, body: Body, take: Callable[[bytes], None]) -> None:
+        """Hand over what comes of a body as it comes, until it is done.
+
+        Guarantees: ``take`` is called while the bytes come in, before anything else
+        that waits for the loop. Errors: also what ``take`` raises, which is then not
+        called again.
+        """
+        failed: list[Exception] = []
+
+        def pour() -> None:
+            try:
+                if data := body.take(self._data):
+                    take(data)
+            except Exception as error:
+                self._pour = None
+                failed.append(error)
+            if failed or body.done:
+                self._wake()
+
+        self._resume()
+        self._pour = pour
+        try:
+            pour()
+            while not (failed or body.done or self._ended):
+                self._waiter = self._loop.create_future()
+                await self._waiter
+            if not (failed or body.done):
+                pour()  # what was kept for the rest of its line
+        finally:
+            self._pour = None
+        if failed:
+            raise failed.pop()  # nothing is to hold it but who handles it
+        if not body.done:
+            self._check_end(body)
+
+    def _check_end(self, body: Body) -> None:
+        """The connection has ended: so has a body that says nothing of its length."""
+        assert self._ended is not None
+        if body.bounded or not self._farewell or not isinstance(self._ended, Broken):
+            # A new one: its traceback leads to this connection.
+            raise type(self._ended)(*self._ended.args)
+        body.done = True
 
     def abort(self, error: Exception | None = None) -> None:
         """End the connection without a farewell; who reads from it gets ``error``.
@@ -175,15 +233,18 @@ class Connection(asyncio.BufferedProtocol):
     async def _more(self) -> None:
         """Wait for bytes; the error if there will be none."""
         had = len(self._data)
-        if self._paused and self._transport is not None:
-            self._paused = False
-            self._transport.resume_reading()
+        self._resume()
         while len(self._data) == had:
             if self._ended is not None:
                 # A new one: its traceback leads to this connection.
                 raise type(self._ended)(*self._ended.args)
             self._waiter = self._loop.create_future()
             await self._waiter
+
+    def _resume(self) -> None:
+        if self._paused and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
 
     def _end(self, error: Exception) -> None:
         if self._ended is None:

@@ -7,7 +7,7 @@ have connections of their own, so that a hundred watches leave the pool to the c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from trimtab.client.config import Config
@@ -164,6 +164,9 @@ class HttpResponse:
         if encoding not in ([], ["identity"], ["gzip"]):
             raise Garbled("it is compressed in a way that nobody asked for")
         self._inflater = Inflater() if encoding == ["gzip"] else None
+        if request.stream and self._inflater is None:
+            media = "".join(head.all("content-type")).lower()
+            connection.whole_lines = media.startswith("application/json")
 
     @property
     def status(self) -> int:
@@ -200,6 +203,26 @@ class HttpResponse:
             raise _lost(error, self._request) from error
         self._pool.received += len(data)
         return data
+
+    async def pump(self, take: Callable[[bytes], None]) -> None:
+        connection, pool = self._connection, self._pool
+        if connection is None:
+            return
+        if pool.closed:
+            raise _closed(self._request)
+
+        def received(data: bytes) -> None:
+            pool.received += len(data)
+            take(data)
+
+        if self._inflater is not None:
+            while data := await self.chunk():
+                take(data)
+            return
+        try:
+            await connection.pump(self._body, received)
+        except (Broken, Garbled, Shut) as error:
+            raise _lost(error, self._request) from error
 
     async def _inflated(self, connection: Connection, inflater: Inflater) -> bytes:
         if inflater.waiting and (piece := inflater.inflate()):

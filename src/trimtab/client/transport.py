@@ -7,7 +7,7 @@ nothing else of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -65,10 +65,17 @@ class Response(Protocol):
         """Whatever has come of the body; empty at its end."""
         ...
 
+    async def pump(self, take: Callable[[bytes], None]) -> None:
+        """Hand over whatever comes of the body as it comes, until its end.
+
+        Errors: also what ``take`` raises, which is then not called again.
+        """
+        ...
+
     def close(self) -> None:
         """Give the connection back if the body was read to its end, else end it.
 
-        Whoever waits in :meth:`chunk` is woken, by an empty piece or an error.
+        Whoever waits for more of it is woken, by its end or an error.
         """
         ...
 

@@ -178,16 +178,60 @@ class Watch(Generic[T]):
             self._failure = error
         return events
 
+    async def deliver(
+        self, take: Callable[[list[WatchEvent[T] | Bookmark]], None]
+    ) -> None:
+        """Hand over all events that come together, until the server ends the watch.
+
+        The cheapest way to follow one: no task is woken for what has come.
+        Errors: also what ``take`` raises, which is then not called again.
+        """
+        if self._lines:
+            take(await self.batch())
+        self._check_entered()
+        self._check_tail()
+        if self._stream is None:
+            return
+
+        def receive(data: bytes) -> None:
+            self._silence.begins()
+            lines = self._completed(data)
+            events: list[WatchEvent[T] | Bookmark] = []
+            try:
+                for line in lines:
+                    events.append(self._event(line))
+            finally:
+                if events:
+                    take(events)
+            self._check_tail()
+
+        self._silence.begins()
+        try:
+            await self._stream.pump(receive)
+        except Exception as error:
+            self._check_silence(error)
+            if self._stream is None:
+                return  # it was closed from our side, by another task
+            self.close()
+            raise
+        finally:
+            self._silence.ends()
+        self._check_silence(None)
+        self._ended()
+
     async def _fill(self) -> None:
         """Have at least one line in hand, the first of them at the end of the list."""
+        self._check_entered()
+        if not self._lines:
+            self._lines = await self._next_lines()
+            self._lines.reverse()
+
+    def _check_entered(self) -> None:
         if not self._entered:
             raise RuntimeError(f"{self._request}: enter the watch with `async with`")
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        if not self._lines:
-            self._lines = await self._next_lines()
-            self._lines.reverse()
 
     async def _next_lines(self) -> list[bytes]:
         """The lines that the next piece of the answer completes, at least one."""
@@ -197,14 +241,18 @@ class Watch(Generic[T]):
             if not data:
                 self._ended()
                 raise StopAsyncIteration
-            lines = data.split(b"\n")
-            rest = lines.pop()
-            if lines and self._tail:
-                lines[0] = bytes(self._tail + lines[0])
-                self._tail.clear()
-            self._tail += rest
-            if complete := [line for line in lines if line]:
+            if complete := self._completed(data):
                 return complete
+
+    def _completed(self, data: bytes) -> list[bytes]:
+        """The lines that a piece of the answer completes; its rest is kept."""
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if lines and self._tail:
+            lines[0] = bytes(self._tail + lines[0])
+            self._tail.clear()
+        self._tail += rest
+        return [line for line in lines if line]
 
     async def _chunk(self) -> bytes:
         if self._stream is None:

@@ -133,6 +133,8 @@ class Body:
                 spans.append((at, stop))
                 left -= stop - at
                 at = stop
+            elif end - at <= 2 and self._line is _NEXT:
+                break  # the end of the chunk before, at most; more must follow
             elif (line := self._line.match(data, at, at + LINE_LIMIT)) is not None:
                 left, at = int(line[1], 16), line.end()
                 self._line = _NEXT

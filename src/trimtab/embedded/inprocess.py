@@ -8,7 +8,7 @@ the server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import unquote
 
 from trimtab.client.config import Config
@@ -188,6 +188,10 @@ class InProcessResponse:
             raise Closed(f"{self._request}: the client was closed meanwhile.")
         self._transport.received(len(data))
         return data
+
+    async def pump(self, take: Callable[[bytes], None]) -> None:
+        while data := await self.chunk():
+            take(data)
 
     def _broken(self, why: str) -> Disconnected:
         return Disconnected(f"{self._request}: the answer broke off ({why}).")

@@ -170,7 +170,9 @@ class Controller:
         deadline = Deadline(task)
         try:
             while True:
-                entry = await queue.get()
+                if (entry := queue.poll()) is None:
+                    entry = await queue.get()
+                    turn = loop.time() + TURN
                 ended = await self._one(queue, entry, loop, deadline)
                 if task.cancelling():  # and the handler has swallowed it
                     return

@@ -77,11 +77,14 @@ class WorkQueue:
         closed as the wait began.
         """
         while not self._closed:
-            entry = self._queue.take(self._time())
-            if entry is not None:
+            if (entry := self.poll()) is not None:
                 return entry
             await self._wait()
         raise QueueClosed("the queue is closed: nothing more is handed out")
+
+    def poll(self) -> Entry | None:
+        """What :meth:`get` would return without waiting; None if it would wait."""
+        return None if self._closed else self._queue.take(self._time())
 
     def close(self) -> None:
         """Hand out nothing more. What is being worked on can still be ended."""
@@ -104,7 +107,7 @@ class WorkQueue:
     async def _wait(self) -> None:
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)
-        self._notify()
+        self._arm()
         try:
             await waiter
         except asyncio.CancelledError:
