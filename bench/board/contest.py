@@ -87,7 +87,7 @@ async def workload_s(client: Client) -> Workload:
     """Load the platform's objects; its sessions and settings are what is reconciled."""
     await create(client, sessions.definitions())
     for kind in sessions.KINDS:
-        await eventually(partial(_serves, client, kind), within=30.0)
+        await eventually(partial(serves, client, kind), within=30.0)
     await create(client, sessions.namespaces())
     settings = await create(client, sessions.settings())
     made = await create(client, sessions.sessions())
@@ -102,7 +102,7 @@ async def workload_s(client: Client) -> Workload:
     )
 
 
-async def _serves(client: Client, kind: str) -> bool:
+async def serves(client: Client, kind: str) -> bool:
     try:
         await client.discover(sessions.API, kind)
     except NotFound:

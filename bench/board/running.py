@@ -39,14 +39,19 @@ class Running:
     """One program from its start to its end, which the block's end is."""
 
     def __init__(
-        self, command: Sequence[str], *, environ: Mapping[str, str], folder: Path
+        self,
+        command: Sequence[str],
+        *,
+        environ: Mapping[str, str],
+        folder: Path,
+        cwd: Path = ROOT,
     ) -> None:
         self._out, self._err = folder / "stdout", folder / "stderr"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.began = time.time_ns()
             self._process = subprocess.Popen(
                 command,
-                cwd=ROOT,
+                cwd=cwd,
                 env=dict(environ),
                 stdin=subprocess.DEVNULL,
                 stdout=out,

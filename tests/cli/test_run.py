@@ -89,8 +89,8 @@ class Running(msgspec.Struct):
 @asynccontextmanager
 async def ran(file: Path, cluster: Cluster, *arguments: str) -> AsyncIterator[Running]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "trimtab", "run", str(file)),
-        *("--kubeconfig", str(cluster.kubeconfig), *arguments),
+        *(sys.executable, "-m", "trimtab", "run"),
+        *("--kubeconfig", str(cluster.kubeconfig), str(file), *arguments),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -269,3 +269,31 @@ async def test_an_interrupt_ends_it_well_too(
         await running.says("stalls runs")
         assert await running.stop(signal.SIGINT) == 0
     assert "Traceback" not in running.said.decode()
+
+
+async def test_another_takes_over_when_one_is_killed(
+    file: Path, cluster: Cluster, client: Client, namespace: str
+) -> None:
+    await defines(client, crd(Stall))
+    lease = 3
+    arguments = ("--port=-1", f"--lease={lease}", f"--namespace={namespace}")
+
+    async def is_made(name: str) -> bool:
+        found = [each async for each in client.list(ConfigMap, namespace=namespace)]
+        return name in {each.metadata.name for each in found}
+
+    async with ran(file, cluster, *arguments) as first:
+        await client.create(Stall(metadata=Metadata(name="fish")))
+        await eventually(lambda: is_made("fish"), within=20)
+        before = (await client.get(Lease, "stalls")).spec
+        assert before.leaseDurationSeconds == lease
+        async with ran(file, cluster, *arguments) as second:
+            await second.says("stalls runs")
+            assert await first.stop(signal.SIGKILL) == -signal.SIGKILL
+            await client.create(Stall(metadata=Metadata(name="fruit")))
+            # A retry period is a fifth of the lease or less; the rest is the machine's.
+            await eventually(lambda: is_made("fruit"), within=2 * lease + 2)
+            after = (await client.get(Lease, "stalls")).spec
+            assert after.holderIdentity != before.holderIdentity
+            assert await second.stop(signal.SIGTERM) == 0
+    assert not (await client.get(Lease, "stalls")).spec.holderIdentity

@@ -27,7 +27,7 @@ from trimtab.cache.changes import Change
 from trimtab.cache.options import FeedOptions, Way
 from trimtab.cache.order import Order
 from trimtab.cache.store import Relist, Store
-from trimtab.cache.trouble import Trouble, is_refusal
+from trimtab.cache.trouble import Troubles, is_refusal
 from trimtab.cache.unreadable import Unreadable, at_revision, read
 from trimtab.client import Bookmark, Client, Listing, Watch
 from trimtab.client.errors import (
@@ -38,7 +38,6 @@ from trimtab.client.errors import (
     Stalled,
     TrimtabError,
 )
-from trimtab.client.retry import told_to_wait
 
 R = TypeVar("R", bound=Resource)
 Publish: TypeAlias = Callable[[Change[R]], None]
@@ -103,8 +102,8 @@ class Feed(Generic[R]):
         self._store = store
         self._publish = publish
         self._listed_first = listed
-        self._random = random
         self._options = options or FeedOptions()
+        self._troubles = Troubles(self._options, random)
         self._selected: dict[str, Any] = {
             "namespace": namespace,
             "labels": labels or None,
@@ -123,11 +122,8 @@ class Feed(Generic[R]):
         self._rewound = False
         """Whether the server went back in time, so that older is newer."""
         self._order = Order()
-        self._failures = 0
-        """In a row, without anything heard between them."""
         self._missing = 0
         """How often in a row the server said that it has no such kind."""
-        self._trouble: Trouble | None = None
 
     def __str__(self) -> str:
         where = f" in namespace {self.namespace}" if self.namespace else ""
@@ -149,12 +145,8 @@ class Feed(Generic[R]):
 
     def problem(self, now: float) -> str | None:
         """Why the store may be behind, in one sentence; None while it follows."""
-        trouble = self._trouble
-        if trouble is None or (self._is_steady(now) and not trouble.silence):
-            return None
-        if not trouble.lasting and now - trouble.since < self._options.patience:
-            return None
-        return f"The cache of {self} does not follow the server: {trouble.text}"
+        text = self._troubles.problem(now, steady=self._is_steady(now))
+        return text and f"The cache of {self} does not follow the server: {text}"
 
     async def _once(self) -> None:
         """One round: a list if one is needed, and the watch after it, to its end."""
@@ -383,34 +375,20 @@ class Feed(Generic[R]):
     def _heard(self) -> None:
         """The watch goes on: whatever was wrong is over. A list alone would not do."""
         self.heard = asyncio.get_running_loop().time()
-        self._failures = 0
-        if self._trouble is not None:
+        if self._troubles.over():
             logger.info("%s: following the server again.", self)
-            self._trouble = None
 
     def _failed(self, error: Exception) -> float:
         """Make sense of what ended a round; the seconds to wait before the next."""
         if not isinstance(error, TrimtabError):
             logger.error("%s: the feed failed; it starts again.", self, exc_info=error)
         self.errors += 1
-        self._failures += 1
         now = asyncio.get_running_loop().time()
-        if self._is_steady(now) and not isinstance(error, Stalled):
-            self._failures, self._trouble = 1, None
-        since = now if self._trouble is None else self._trouble.since
-        self._trouble = Trouble.of(error, since=since)
-        level = logging.INFO if self._failures == 1 else logging.DEBUG
+        pause = self._troubles.add(error, now=now, steady=self._is_steady(now))
+        level = logging.INFO if self._troubles.failures == 1 else logging.DEBUG
         logger.log(level, "%s: %s", self, error)
-        pause = self._pause(error)
         self._turn(error)
         return pause
-
-    def _pause(self, error: Exception) -> float:
-        options = self._options
-        doubled = options.first_pause * 2.0 ** min(self._failures - 1, 32)
-        pause = self._random.uniform(0, min(options.longest_pause, doubled))
-        told = told_to_wait(error) if isinstance(error, TrimtabError) else None
-        return pause + (told or 0.0)
 
     def _turn(self, error: Exception) -> None:
         """Decide what the next round does differently, if anything."""
@@ -423,7 +401,7 @@ class Feed(Generic[R]):
         elif isinstance(error, Malformed) or not isinstance(error, TrimtabError):
             # One by one, the objects that can be read are; a list tells of the rest.
             self._raw, self._revision = True, ""
-        elif isinstance(error, Stalled) and self._failures > 1:
+        elif isinstance(error, Stalled) and self._troubles.failures > 1:
             # Nothing since the last silence either: perhaps this revision never comes.
             self._revision = ""
         elif isinstance(error, Gone):

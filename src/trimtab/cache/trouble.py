@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import msgspec
 
+from trimtab.cache.options import FeedOptions
 from trimtab.client.errors import (
     ApiError,
     BadRequest,
@@ -15,6 +18,7 @@ from trimtab.client.errors import (
     Stalled,
     TrimtabError,
 )
+from trimtab.client.retry import told_to_wait
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +38,47 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
         refused = isinstance(error, ApiError) and 400 <= error.status < 429
         lasting = silence or (refused and not isinstance(error, Gone))
         return cls(text=text, since=since, lasting=lasting, silence=silence)
+
+
+class Troubles:
+    """The troubles of one feed: the present one, and how many came in a row."""
+
+    def __init__(self, options: FeedOptions, random: Random) -> None:
+        self.failures = 0
+        """In a row, without anything heard between them."""
+        self._options = options
+        self._random = random
+        self._present: Trouble | None = None
+
+    def over(self) -> bool:
+        """The server was heard; whether that ends anything."""
+        self.failures = 0
+        was, self._present = self._present, None
+        return was is not None
+
+    def add(self, error: Exception, *, now: float, steady: bool) -> float:
+        """One more failure, of a watch that was ``steady`` or of another try.
+
+        Returns the seconds to wait before the next try.
+        """
+        self.failures += 1
+        if steady and not isinstance(error, Stalled):
+            self.failures, self._present = 1, None
+        since = now if self._present is None else self._present.since
+        self._present = Trouble.of(error, since=since)
+        doubled = self._options.first_pause * 2.0 ** min(self.failures - 1, 32)
+        pause = self._random.uniform(0, min(self._options.longest_pause, doubled))
+        told = told_to_wait(error) if isinstance(error, TrimtabError) else None
+        return pause + (told or 0.0)
+
+    def problem(self, now: float, *, steady: bool) -> str | None:
+        """What is worth telling people; None while it may pass."""
+        trouble = self._present
+        if trouble is None or (steady and not trouble.silence):
+            return None
+        if not trouble.lasting and now - trouble.since < self._options.patience:
+            return None
+        return trouble.text
 
 
 def is_refusal(error: Exception, *, streaming: bool) -> bool:

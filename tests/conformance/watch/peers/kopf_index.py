@@ -31,11 +31,12 @@ def main() -> None:
         settings.watching.initial_streaming = True
     else:
         settings.watching.chunk_size = 500
-    indexers = OperatorIndexers()
+    indexers: Any = OperatorIndexers()  # whose keys have a type of their own
 
     @kopf.index(GROUP, VERSION, PLURAL, id="widgets")
-    def widgets(namespace: str, name: str, meta: Any, **_: Any) -> Any:
-        return {f"{namespace}/{name}": meta["resourceVersion"]}
+    def widgets(**given: Any) -> Any:
+        key = f"{given['namespace']}/{given['name']}"
+        return {key: given["meta"]["resourceVersion"]}
 
     def snapshot() -> dict[str, str]:
         while True:
