@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from trimtab.runtime import endpoints
-from trimtab.runtime.endpoints import CannotListen, Endpoints, parse
+from trimtab.runtime.endpoints import Ask, CannotListen, Endpoints, parse
 from trimtab.runtime.health import Health
 from trimtab.testing.waiting import eventually
 
@@ -107,10 +107,34 @@ async def test_why_is_answered_as_json_or_not_found(server: Endpoints) -> None:
 
 async def test_debug_is_for_this_machine_unless_asked_for() -> None:
     target = "/debug/why/Website/default/shop"
+    ask = Ask("GET", target, host="127.0.0.1")
     async with make("0.0.0.0") as server:
-        assert (await get(server, target)).status == 404
-    async with make("0.0.0.0", debug=True) as server:
+        # Whoever comes from this machine may, wherever else the server listens.
         assert (await get(server, target)).status == 200
+        assert server.answer(ask, local=False).status == 404
+    async with make("0.0.0.0", debug=True) as server:
+        assert server.answer(ask, local=False).status == 200
+
+
+async def test_the_log_level_is_told_to_get_and_set_by_put_only() -> None:
+    levels = ["info"]
+
+    def log(wanted: str | None) -> str:
+        if wanted == "loud":
+            raise ValueError("There is no log level 'loud'.")
+        levels.extend([wanted] if wanted else [])
+        return levels[-1]
+
+    async with make(log=log) as server:
+        assert b'"info"' in (await get(server, "/debug/log")).body
+        refused = await get(server, "/debug/log/debug")
+        assert (refused.status, levels) == (404, ["info"])
+        put = b"PUT /debug/log/%s HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        assert b'"debug"' in (await send(server, put % b"debug")).body
+        wrong = await send(server, put % b"loud")
+        assert (wrong.status, levels) == (400, ["info", "debug"])
+        other = b"PUT /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        assert (await send(server, other)).status == 405
 
 
 async def test_debug_is_not_for_a_page_whose_name_leads_here(server: Endpoints) -> None:

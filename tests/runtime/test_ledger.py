@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trimtab import Metadata
 from trimtab.api.resource import OwnerReference
 from trimtab.kinds import ConfigMap
-from trimtab.runtime.ledger import Ledger, carries, digest_of
+from trimtab.runtime.ledger import SWEPT, Ledger, carries, digest_of
 
 PLACE: Any = (ConfigMap, ("shop", "a"), "")
 
@@ -21,8 +21,21 @@ def obj(*, uid: str = "u", generation: int = 0, revision: str = "5") -> ConfigMa
     return ConfigMap(metadata=metadata)
 
 
+def always(kind: object, key: object) -> bool:
+    return True
+
+
+def test_what_nobody_will_forget_is_swept_out_and_the_rest_stays() -> None:
+    there = {("shop", str(number)) for number in range(0, 10 * SWEPT, 10)}
+    ledger = Ledger(lambda kind, key: key in there)
+    for number in range(10 * SWEPT):
+        ledger.record((ConfigMap, ("shop", str(number)), ""), 1, obj())
+        assert len(ledger) <= 2 * SWEPT + 1
+    assert all(ledger.same((ConfigMap, key, ""), 1, obj()) for key in there)
+
+
 def test_an_intent_stands_while_the_object_is_what_it_made_of_it() -> None:
-    ledger = Ledger()
+    ledger = Ledger(always)
     assert not ledger.stands(PLACE, 1, obj())
     ledger.record(PLACE, 1, obj())
     assert ledger.stands(PLACE, 1, obj())
@@ -32,14 +45,14 @@ def test_an_intent_stands_while_the_object_is_what_it_made_of_it() -> None:
 
 
 def test_where_there_is_a_generation_only_that_counts() -> None:
-    ledger = Ledger()
+    ledger = Ledger(always)
     ledger.record(PLACE, 1, obj(generation=3))
     assert ledger.stands(PLACE, 1, obj(generation=3, revision="9"))
     assert not ledger.stands(PLACE, 1, obj(generation=4))
 
 
 def test_nothing_is_known_of_what_was_forgotten() -> None:
-    ledger = Ledger()
+    ledger = Ledger(always)
     for part in ("", "status:", "status:door"):
         ledger.record((ConfigMap, ("shop", "a"), part), 1, obj())
     ledger.forget(ConfigMap, ("shop", "a"), "", "status:")

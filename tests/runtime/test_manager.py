@@ -22,8 +22,11 @@ from tests.runtime.operating import (
     running,
     shop,
 )
+from tests.runtime.relay import Relay
+from tests.runtime.replicas import connecting
 from tests.runtime.test_endpoints import Reply, get
 from trimtab import Client, Context, Metadata, Operator, Resource, crd
+from trimtab.cache.options import FeedOptions
 from trimtab.client.errors import NotFound
 from trimtab.kinds import Event, Lease
 from trimtab.runtime.manager import Manager
@@ -112,6 +115,38 @@ async def test_it_is_ready_while_it_follows_the_server(
         await client.delete(definitions, crd(Market)["metadata"]["name"])
         await eventually(lambda: answers(500), within=20)
         assert await stopped(manager, task) < 5
+
+
+async def test_a_watch_that_is_half_open_turns_readiness_red(
+    cluster: Cluster, client: Client, namespace: str
+) -> None:
+    seen: list[str] = []
+    feeds = FeedOptions(idle=0.5, patience=0.5)
+    async with Relay(cluster.server) as relay:
+        far = connecting(cluster, namespace, server=relay.server)
+        async with far() as through:
+            chosen = options(namespace, feeds=feeds)
+            app = looking(namespace, seen, leader=False)
+            manager = manager_of(app, cluster, through, options=chosen)
+
+            async def answers(status: int) -> bool:
+                return (await asked(manager, "/readyz")).status == status
+
+            async with asyncio.TaskGroup() as group:
+                task = group.create_task(manager.run())
+                await eventually(manager.ready.is_set)
+                await eventually(lambda: answers(200))
+                relay.cut()
+                await client.create(shop("corner"))
+                await eventually(lambda: answers(500))
+                body = (await asked(manager, "/readyz")).body
+                assert b"does not follow the server" in body
+                assert (await asked(manager, "/livez")).status == 200
+                assert seen == []
+                relay.mend()
+                await eventually(lambda: answers(200), within=20)
+                await eventually(lambda: seen == ["corner"])
+                await stopped(manager, task)
 
 
 async def test_it_tells_what_it_has_done_and_why(

@@ -11,7 +11,7 @@ import pytest
 
 from tests.runtime.operating import shop
 from trimtab import Context, Retry, Terminal
-from trimtab.client.errors import Conflict, TransportError
+from trimtab.client.errors import Conflict, Details, NotFound, TransportError
 from trimtab.runtime.fence import NotLeader
 from trimtab.runtime.lanes import Entry
 from trimtab.runtime.outcomes import settle
@@ -64,6 +64,19 @@ async def test_what_may_go_well_next_time_is_tried_again(
     assert found == outcome
     assert pause is not None
     assert soonest <= pause <= latest
+
+
+@pytest.mark.parametrize(("name", "levels"), [("corner", []), ("other", ["WARNING"])])
+async def test_an_object_that_was_deleted_meanwhile_is_no_cause_for_alarm(
+    caplog: pytest.LogCaptureFixture, name: str, levels: list[str]
+) -> None:
+    details = Details(name=name, group="runtime.example.com", kind="shops")
+    error = NotFound("There is none.", status=404, details=details)
+    outcome, pause = await settled(queue(), error)
+    assert pause is not None
+    assert outcome == ("error" if levels else "retry")
+    said = [each.levelname for each in caplog.records if each.levelname != "DEBUG"]
+    assert said == levels
 
 
 async def test_what_is_of_no_use_waits_for_a_change() -> None:

@@ -33,6 +33,7 @@ from trimtab.runtime.sources import Children, Others, Primary
 from trimtab.runtime.threads import Threads
 from trimtab.runtime.tracing import Span, tracer
 from trimtab.runtime.watchdog import Watchdog
+from trimtab.runtime.wishes import is_paused
 from trimtab.runtime.workqueue import QueueClosed, WorkQueue
 from trimtab.runtime.writing import Writer
 
@@ -116,6 +117,8 @@ class Controller:
             # Its timer would keep it, and all that waits in it, until the next is due.
             queue.close()
             self._queue = None
+            # Nobody tells it any more what is gone.
+            self._writer.ledger.clear()
             await self._threads.drained()
 
     def stop(self) -> None:
@@ -198,6 +201,9 @@ class Controller:
         if obj is None:
             obj = await self._fetched(queue, key)
         if obj is None:
+            return began
+        if is_paused(obj):
+            queue.done(key)
             return began
         ctx = Context(self._writer, obj, causes=entry.causes, failures=entry.failures)
         outcome: Outcome

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from trimtab.api.names import check_label
-from trimtab.api.resource import Resource
+from trimtab.api.resource import Info, Resource
 from trimtab.cache import Index, Keep, Key, Predicate, Scope
 from trimtab.runtime.reconcile import Result
 
@@ -67,6 +67,14 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     on_change: tuple[str, ...] | None = None
     keep: Keep[Any] | None = None
     indexes: tuple[Index, ...] = ()
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """A permission that handlers use and no declaration shows; see ``app.needs``."""
+
+    kind: type[Resource] | Info
+    verbs: tuple[str, ...]
+    subresource: str = ""
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +151,28 @@ def owned_source(
         keep=owned.keep,
         indexes=owned.indexes,
     )
+
+
+def narrowed(source: Source, namespaces: tuple[str, ...]) -> Source:
+    """The same in these namespaces only.
+
+    Errors: ``ValueError`` for a kind that is in none, or a scope that names others.
+    """
+    scope, kind = source.scope, source.kind.__resource__
+    if not kind.namespaced:
+        raise ValueError(
+            f"{kind.kind} objects are in no namespace, so they cannot be left to a "
+            "list of namespaces; run it for the whole cluster."
+        )
+    outside = sorted(set(scope.namespaces) - set(namespaces))
+    if outside:
+        raise ValueError(
+            f"The scope of {kind.kind} names {', '.join(outside)}, which is not among "
+            f"{', '.join(namespaces)}; add it."
+        )
+    chosen = scope.namespaces or namespaces
+    narrow = Scope(namespaces=chosen, labels=scope.labels, fields=scope.fields)
+    return msgspec.structs.replace(source, scope=narrow)
 
 
 def watched_source(each: Watched) -> Source:

@@ -4,11 +4,13 @@
 ``/livez``, ``/readyz``                health, with ``?verbose`` check by check
 ``/metrics``                           for Prometheus
 ``/debug/why/KIND[/NAMESPACE]/NAME``   why an object was reconciled last, as JSON
+``/debug/log``                         what is logged; ``PUT /debug/log/LEVEL`` sets it
 =====================================  ============================================
 
-It answers GET and nothing else. Every answer is made at once from what is in memory, so
-a connection is a protocol without a task. All of it is bounded: connections, the head
-of a request, the time to send one and the time to take the answer.
+It answers GET, and PUT for the one thing that can be set: a page in a browser cannot
+send that to another site without being allowed to. Every answer is made at once from
+what is in memory, so a connection is a protocol without a task. All of it is bounded:
+connections, the head of a request, the time to send one and to take the answer.
 """
 
 from __future__ import annotations
@@ -34,10 +36,13 @@ READ_SECONDS: Final = 5.0
 IDLE_SECONDS: Final = 120.0
 TEXT: Final = "text/plain; charset=utf-8"
 DEBUG: Final = "/debug/"
+LEVELS: Final = "/debug/log/"
 BREAKS: Final = frozenset("\0\r\n")
 
 Render: TypeAlias = Callable[[], tuple[str, bytes]]
 Why: TypeAlias = Callable[[str, str, str], Any]
+Log: TypeAlias = Callable[[str | None], str]
+"""Sets the level of the logs, if one is given; the level then."""
 
 logger = logging.getLogger("trimtab.runtime.endpoints")
 
@@ -101,8 +106,9 @@ def parse(head: bytes) -> Ask:
 class Endpoints:
     """Serves health, metrics and *why* for as long as its ``async with`` block runs.
 
-    Guarantees: what is under ``/debug/`` is served only to this machine, unless
-    ``debug`` is True. When the block has been left, no connection is left.
+    Guarantees: what is under ``/debug/`` is served only to this machine (in a pod: to
+    the pod itself and to ``kubectl port-forward``), unless ``debug`` is True. When the
+    block has been left, no connection is left.
 
     Errors: :class:`CannotListen` when the address cannot be had. A part that raises is
     an answer of 500 and a line in the log.
@@ -116,6 +122,7 @@ class Endpoints:
         health: Health,
         metrics: Render | None = None,
         why: Why | None = None,
+        log: Log | None = None,
         debug: bool = False,
     ) -> None:
         self.host = host
@@ -123,8 +130,8 @@ class Endpoints:
         self._health = health
         self._metrics = metrics
         self._why = why
+        self._log = log
         self._guarded = not debug
-        self._local = is_loopback(host)
         self._server: asyncio.Server | None = None
         self.connections: dict[Connection, None] = {}
         """Those that are open; the one that was idle the longest is the first."""
@@ -173,19 +180,21 @@ class Endpoints:
         if self._empty is not None and not self.connections and not self._empty.done():
             self._empty.set_result(None)
 
-    def answer(self, ask: Ask) -> Answer:
-        """The answer to any request; it never raises."""
+    def answer(self, ask: Ask, *, local: bool = False) -> Answer:
+        """The answer to any request, which may be this machine's; it never raises."""
         if ask.refusal is not None:
             return _plain(ask.refusal)
-        if ask.method != "GET":
+        if ask.method != "GET" and not (
+            ask.method == "PUT" and ask.path.startswith(LEVELS)
+        ):
             return _plain(HTTPStatus.METHOD_NOT_ALLOWED)
         try:
-            return self._found(ask) or _plain(HTTPStatus.NOT_FOUND)
+            return self._found(ask, local) or _plain(HTTPStatus.NOT_FOUND)
         except Exception:
             logger.exception("The answer to GET %r could not be made.", ask.path)
             return _plain(HTTPStatus.INTERNAL_SERVER_ERROR)
 
-    def _found(self, ask: Ask) -> Answer | None:
+    def _found(self, ask: Ask, local: bool) -> Answer | None:
         verbose = "verbose" in (part.split("=")[0] for part in ask.query.split("&"))
         if ask.path == "/livez":
             return _health(self._health.live(verbose=verbose))
@@ -195,22 +204,26 @@ class Endpoints:
             type, body = self._metrics()
             return Answer(HTTPStatus.OK, body, type)
         if ask.path.startswith(DEBUG):
-            return self._debug(ask)
+            # A page in somebody's browser can have its own name resolve to this
+            # machine; the name that it then asks for is not one of this machine.
+            ours = local and is_loopback(_name(ask.host))
+            return self._debug(ask) if ours or not self._guarded else None
         return None
 
     def _debug(self, ask: Ask) -> Answer | None:
-        # A page in somebody's browser can have its own name resolve to this machine;
-        # the name that it then asks for is not one of this machine.
-        ours = self._local and is_loopback(_name(ask.host))
-        if self._why is None or (self._guarded and not ours):
-            return None
+        found: Any = None
         match [unquote(part) for part in ask.path.removeprefix(DEBUG).split("/")]:
-            case ["why", kind, name]:
+            case ["why", kind, name] if self._why is not None:
                 found = self._why(kind, "", name)
-            case ["why", kind, namespace, name]:
+            case ["why", kind, namespace, name] if self._why is not None:
                 found = self._why(kind, namespace, name)
-            case _:
-                return None
+            case ["log"] if self._log is not None:
+                found = {"level": self._log(None)}
+            case ["log", level] if self._log is not None and ask.method == "PUT":
+                try:
+                    found = {"level": self._log(level)}
+                except ValueError as error:
+                    return Answer(HTTPStatus.BAD_REQUEST, f"{error}\n".encode())
         if found is None:
             return None
         text = msgspec.json.format(msgspec.json.encode(found, enc_hook=str))
@@ -226,10 +239,13 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._local = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        peer = transport.get_extra_info("peername")
+        self._local = bool(peer) and is_loopback(str(peer[0]))
         self._endpoints.opened(self)
         self._limit(READ_SECONDS)
 
@@ -277,7 +293,7 @@ class Connection(asyncio.Protocol):
             else:
                 return
             self._limit(READ_SECONDS if self._buffer else IDLE_SECONDS)
-            self._send(ask, self._endpoints.answer(ask))
+            self._send(ask, self._endpoints.answer(ask, local=self._local))
 
     def _send(self, ask: Ask, answer: Answer) -> None:
         assert self._transport is not None
@@ -289,7 +305,8 @@ class Connection(asyncio.Protocol):
             "X-Content-Type-Options: nosniff",
         ]
         if answer.status is HTTPStatus.METHOD_NOT_ALLOWED:
-            head.append("Allow: GET")
+            only = "PUT" if ask.path.startswith(LEVELS) else "GET"
+            head.append(f"Allow: {only}")
         # A body may follow a method that is not GET: nothing behind it is readable.
         keep = ask.keep and ask.method == "GET"
         if not keep:

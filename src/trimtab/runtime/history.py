@@ -27,11 +27,21 @@ class Reconciled(msgspec.Struct, frozen=True, gc=False):
     error: str = ""
 
 
+class Failed(msgspec.Struct, frozen=True, gc=False):
+    """The failures of one object."""
+
+    count: int
+    error: str
+    """What the last one said."""
+    ended: float
+
+
 class History:
-    """The last reconcile of each object, for as many objects as ``SIZE``."""
+    """The last reconcile of each object, and its failures, for ``SIZE`` objects."""
 
     def __init__(self) -> None:
         self._last: dict[Key, Reconciled] = {}
+        self._failed: dict[Key, Failed] = {}
 
     def add(self, key: Key, reconciled: Reconciled) -> None:
         last = self._last
@@ -39,9 +49,22 @@ class History:
         last[key] = reconciled
         if len(last) > SIZE:
             del last[next(iter(last))]
+        if reconciled.error:
+            self._count(key, reconciled)
+
+    def _count(self, key: Key, reconciled: Reconciled) -> None:
+        before = self._failed.pop(key, None)
+        count = before.count + 1 if before else 1
+        self._failed[key] = Failed(count, reconciled.error, reconciled.ended)
+        if len(self._failed) > SIZE:
+            del self._failed[next(iter(self._failed))]
 
     def of(self, key: Key) -> Reconciled | None:
         return self._last.get(key)
+
+    def failures(self, key: Key) -> Failed | None:
+        """How often an object has failed since this process began, and why last."""
+        return self._failed.get(key)
 
 
 def told(reconciled: Reconciled, *, now: float, clock: datetime) -> dict[str, Any]:

@@ -7,7 +7,7 @@ back: drift is repaired, and a controller at rest writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
@@ -38,21 +38,35 @@ def version_of(obj: Resource) -> int | str:
     return obj.metadata.generation or obj.metadata.resourceVersion
 
 
-class Ledger:
-    """The last apply of each place. It has entries of living objects only.
+SWEPT = 1024
+"""Entries from which on it is looked for such as nobody will ever forget."""
 
-    Assumptions: ``forget`` is called for every object that a watch reports as gone;
-    objects of kinds that are not watched are not recorded.
+
+class Ledger:
+    """The last apply of each place, of objects that the cache has.
+
+    ``forget`` is called for every object that a watch reports as gone. What was applied
+    outside of the watched scope is never reported: such entries are swept out, each
+    time that the ledger has doubled. ``alive`` tells whether the cache has an object.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, alive: Callable[[type[Resource], Key], bool]) -> None:
         self._applied: dict[Place, Applied] = {}
+        self._alive = alive
+        self._full = SWEPT
 
     def __len__(self) -> int:
         return len(self._applied)
 
     def record(self, place: Place, digest: int, answer: Resource) -> None:
         self._applied[place] = Applied(digest, answer.metadata.uid, version_of(answer))
+        if len(self._applied) > self._full:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        alive, applied = self._alive, self._applied
+        self._applied = {at: applied[at] for at in applied if alive(at[0], at[1])}
+        self._full = max(SWEPT, 2 * len(self._applied))
 
     def same(self, place: Place, digest: int, current: Resource) -> bool:
         """Whether this very intent is what was applied last to this very object."""
@@ -68,6 +82,10 @@ class Ledger:
         return self.same(place, digest, current) and self._applied[
             place
         ].version == version_of(current)
+
+    def clear(self) -> None:
+        """Forget everything: from now on nobody is told what is gone."""
+        self._applied.clear()
 
     def forget(self, kind: type[Resource], key: Key, *parts: str) -> None:
         """The object is gone; so is what was known of it."""

@@ -76,6 +76,18 @@ def setup(
     return handler
 
 
+def level(wanted: str | None = None) -> str:
+    """The level of all loggers, which may be set at any time.
+
+    Errors: ``ValueError`` for one that does not exist.
+    """
+    root = logging.getLogger()
+    if wanted is not None:
+        root.setLevel(_level(wanted))
+        root.info("The log level is %s now.", wanted.lower())
+    return logging.getLevelName(root.level).lower()
+
+
 def _form(stream: TextIO, form: str) -> str:
     if form == "auto":
         return "human" if stream.isatty() else "json"

@@ -19,12 +19,14 @@ from typing import Any
 import msgspec
 
 from trimtab.api.resource import Resource
-from trimtab.cache import Cache, Key
+from trimtab.cache import Cache, FeedOptions, Key
 from trimtab.client import Client, guarded
+from trimtab.runtime import logs
 from trimtab.runtime.controller import Controller
 from trimtab.runtime.definitions import Definition
 from trimtab.runtime.endpoints import Endpoints
 from trimtab.runtime.events import Recorder
+from trimtab.runtime.explaining import awaited
 from trimtab.runtime.fence import Fence
 from trimtab.runtime.health import Health
 from trimtab.runtime.history import told
@@ -34,6 +36,7 @@ from trimtab.runtime.metrics import Metrics, Sample, of_client, of_queue
 from trimtab.runtime.operator import Operator
 from trimtab.runtime.threads import Threads
 from trimtab.runtime.watchdog import Watchdog
+from trimtab.runtime.wishes import is_paused
 
 logger = logging.getLogger("trimtab.runtime")
 
@@ -65,6 +68,8 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
     threads: int = 16
     """Plain functions that run at once, of all the leader's controllers together; and
     as many of those that run in every replica."""
+    feeds: FeedOptions = FeedOptions()
+    """How lists and watches are read, and how long silence is borne."""
 
 
 class Manager:
@@ -77,7 +82,9 @@ class Manager:
     released. It ends within five seconds of ``stop()``, even if handlers do not.
 
     Assumptions: ``connect`` makes another client of the same server; the lease is
-    renewed by it, in another thread.
+    renewed by it, in another thread. With ``thread=False`` that and the rest is done in
+    the running loop, which nobody watches then, and ``threads`` says where handlers
+    that block run: for simulations.
 
     Errors: whatever a part of the runtime raises ends all of it; handlers' own errors
     do not.
@@ -92,6 +99,8 @@ class Manager:
         random: Random,
         now: Callable[[], datetime],
         options: ManagerOptions | None = None,
+        thread: bool = True,
+        threads: type[Threads] = Threads,
     ) -> None:
         self.operator = operator
         self.options = options or ManagerOptions()
@@ -99,11 +108,17 @@ class Manager:
         self.metrics = Metrics()
         self.health = Health()
         self.watchdog = Watchdog()
-        self.threads = Threads(self.options.threads)
+        self.threads = threads(self.options.threads)
         # Of their own: a term of leadership ends when no thread of it runs any more.
-        self.threads_everywhere = Threads(self.options.threads)
-        self.cache = Cache(client, random=random, budget=operator.cache_budget)
+        self.threads_everywhere = threads(self.options.threads)
+        self.cache = Cache(
+            client,
+            random=random,
+            budget=operator.cache_budget,
+            options=self.options.feeds,
+        )
         self._now = now
+        self._thread = thread
         name = identity(random)
         self.recorder = Recorder(
             client,
@@ -118,7 +133,9 @@ class Manager:
             lease = self.options.lease or LeaseOptions(
                 name=operator.name, namespace=client.config.namespace, identity=name
             )
-            self.leadership = Leadership(connect, lease, random=random, now=now)
+            self.leadership = Leadership(
+                connect, lease, random=random, now=now, thread=thread
+            )
         self.controllers = tuple(
             self._controller(definition, random)
             for definition in operator.controllers()
@@ -154,7 +171,8 @@ class Manager:
         for controller in self.controllers:
             controller.watch(self.cache)
         async with AsyncExitStack() as stack:
-            stack.enter_context(self.watchdog)
+            if self._thread:
+                stack.enter_context(self.watchdog)
             stack.callback(self._abandon_threads)
             if self.options.port is not None:
                 self.endpoints = await stack.enter_async_context(self._endpoints())
@@ -232,6 +250,7 @@ class Manager:
             health=self.health,
             metrics=self.metrics.render,
             why=self.why,
+            log=logs.level,
             debug=self.options.debug,
         )
 
@@ -248,11 +267,18 @@ class Manager:
         kind = controller.definition.kind
         last = controller.history.of(key)
         now = asyncio.get_running_loop().time()
+        store = controller.informers[kind].store
+        obj = store.get(key)
         return {
+            "operator": self.operator.name,
             "controller": controller.definition.name,
+            "manager": controller.definition.manager,
             "object": " ".join((kind.kind, "/".join(filter(None, key)))),
-            "cached": key in controller.informers[kind].store,
+            "cached": key in store,
+            "leads": self.leadership is None or self.leadership.is_leader,
+            "paused": obj is not None and is_paused(obj),
             "last": told(last, now=now, clock=self._now()) if last else None,
+            **awaited(controller.queue, controller.history, key, now=now),
         }
 
     def _observe(self) -> None:
@@ -292,6 +318,7 @@ class Manager:
 
     def _cached(self) -> Iterator[Sample]:
         held = self.cache.statistics()
+        yield Sample("cache_budget_bytes", (), self.operator.cache_budget or 0)
         yield Sample("cache_demotions", ("bytes",), held.accountant.packed)
         yield Sample("cache_demotions", ("key",), held.accountant.dropped)
         for kind, informer in held.informers:

@@ -73,6 +73,9 @@ FAMILIES: Final[dict[str, Family]] = {
     ),
     "cache_objects": Family("gauge", "Objects in the caches.", ("kind", "form")),
     "cache_bytes": Family("gauge", "Bytes accounted to them.", ("kind",)),
+    "cache_budget_bytes": Family(
+        "gauge", "Bytes that all caches may take together; 0 is without a bound."
+    ),
     "cache_demotions": Family(
         "counter", "Objects that the budget of the caches made smaller.", ("to",)
     ),

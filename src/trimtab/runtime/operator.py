@@ -14,18 +14,20 @@ import msgspec
 
 from trimtab.api.names import check_label_key
 from trimtab.api.quantity import Quantity
-from trimtab.api.resource import Resource
+from trimtab.api.resource import Info, Resource
 from trimtab.cache import Index, Keep, Scope
 from trimtab.runtime.definitions import (
     BUDGET,
     CONCURRENCY,
     Definition,
     Handler,
+    Need,
     Owned,
     Source,
     Watched,
     check_handler,
     check_operator,
+    narrowed,
     owned_source,
     watched_source,
 )
@@ -51,6 +53,7 @@ class Operator:
         self.cache_budget = None if cache_budget is None else _bytes(cache_budget)
         self._definitions: dict[str, Definition] = {}
         self._cleanups: dict[type[Resource], tuple[str, Handler]] = {}
+        self._needs: list[Need] = []
 
     def __repr__(self) -> str:
         return f"Operator({self.name!r})"
@@ -139,6 +142,41 @@ class Operator:
             return handler
 
         return declare
+
+    def needs(
+        self, kind: type[Resource] | Info, *verbs: str, subresource: str = ""
+    ) -> None:
+        """Declare a permission that handlers use and ``trimtab rbac`` cannot see.
+
+        ``app.needs(Secret, "get")``: what the declarations and the source show
+        (children, statuses, ``ctx.delete(child)``) needs no such line.
+        """
+        if not verbs or not all(each.isalpha() and each.islower() for each in verbs):
+            raise ValueError(
+                f"{verbs!r} are not verbs; write app.needs(Secret, 'get', 'list')."
+            )
+        self._needs.append(Need(kind=kind, verbs=verbs, subresource=subresource))
+
+    @property
+    def needed(self) -> tuple[Need, ...]:
+        """What was declared by :meth:`needs`."""
+        return tuple(self._needs)
+
+    def within(self, namespaces: Iterable[str]) -> None:
+        """Leave every controller to these namespaces, where Roles are all it has.
+
+        Errors: ``ValueError`` when a kind is in no namespace, or a scope names others.
+        """
+        places = tuple(namespaces)
+        self._definitions = {
+            name: msgspec.structs.replace(
+                each,
+                primary=narrowed(each.primary, places),
+                owns=tuple(narrowed(source, places) for source in each.owns),
+                watches=tuple(narrowed(source, places) for source in each.watches),
+            )
+            for name, each in self._definitions.items()
+        }
 
     def controllers(self) -> tuple[Definition, ...]:
         """Every controller, each with the cleanup of its kind.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trimtab.cache import Key
-from trimtab.client.errors import Conflict, TrimtabError
+from trimtab.client.errors import Conflict, NotFound, TrimtabError
 from trimtab.runtime.context import Context
 from trimtab.runtime.fence import NotLeader
 from trimtab.runtime.metrics import Outcome
@@ -40,6 +40,11 @@ def settle(queue: WorkQueue, key: Key, error: Exception, ctx: Context) -> Outcom
             pause = queue.failed(key)
             ctx.log.info("Again somebody else wrote first: %s In %.3g s.", error, pause)
             return "retry"
+        case NotFound() if _is_about(error, ctx):
+            # It was deleted under the handler, and the watch is about to say so.
+            queue.failed(key)
+            ctx.log.debug("It is gone: %s", error)
+            return "retry"
         case TimeoutError():
             pause = queue.failed(key)
             ctx.log.error("It did not end within its budget; again in %.3g s.", pause)
@@ -57,3 +62,11 @@ def settle(queue: WorkQueue, key: Key, error: Exception, ctx: Context) -> Outcom
                 exc_info=error,
             )
             return "error"
+
+
+def _is_about(error: NotFound, ctx: Context) -> bool:
+    """Whether it is the reconciled object itself that is not there."""
+    info = type(ctx.parent).__resource__
+    wanted = (info.group, info.plural, ctx.parent.metadata.name)
+    found = error.details
+    return (found.group, found.kind, found.name) == wanted

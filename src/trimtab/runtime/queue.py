@@ -69,6 +69,20 @@ class QueueStatistics(msgspec.Struct, frozen=True, kw_only=True):
     ready_by_priority: dict[Priority, int]
 
 
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """What a queue knows of one key."""
+
+    working: bool
+    """It is being worked on just now."""
+    due: float | None
+    """When it is next; None if nothing waits for it."""
+    causes: tuple[Cause, ...]
+    failures: int
+    """How many times in a row it has failed."""
+    held: bool
+    """Its breaker is open: only news of the object bring it back sooner."""
+
+
 class Queue:
     """Keys with due times, priorities and causes; see the module for its laws."""
 
@@ -255,6 +269,19 @@ class Queue:
             open=len(self._open),
             oldest=now - min(due, default=now),
             ready_by_priority={p: self._lanes[p].live for p in Priority},
+        )
+
+    def waiting(self, key: Key) -> Waiting:
+        """What waits for a key, for people who ask."""
+        entry = self._entries.get(key)
+        working = entry is not None and entry.place is WORKING
+        next_one = self._again.get(key) if working else entry
+        return Waiting(
+            working=working,
+            due=None if next_one is None else next_one.due,
+            causes=() if next_one is None else next_one.causes,
+            failures=self._failures.get(key, 0),
+            held=key in self._open,
         )
 
     def _aged(self) -> Lane:

@@ -17,6 +17,7 @@ from trimtab.runtime.definitions import Definition, Source
 from trimtab.runtime.queue import Priority
 from trimtab.runtime.reconcile import Cause, Why
 from trimtab.runtime.tracing import tracer
+from trimtab.runtime.wishes import FIELD, asks
 from trimtab.runtime.workqueue import WorkQueue
 from trimtab.runtime.writing import Writer
 
@@ -88,6 +89,9 @@ class Primary(Subscriber):
         elif (fields := self._fields(change)) is not None:
             cause = self._cause("change", change, "", fields)
             self._queue.add(key, cause=cause, wake=_wakes(change))
+        elif self._predicate is not None and asks(change.old, change.new):
+            cause = self._cause("change", change, "", (FIELD,))
+            self._queue.add(key, cause=cause, wake=True)
 
 
 class Related(Subscriber):
@@ -155,5 +159,6 @@ def _wakes(change: Change[Any]) -> bool:
     """Whether somebody asked for something new: a reason to try a failing object."""
     old, new = change.old, change.new
     return old is None or (
-        new is not None and old.metadata.generation != new.metadata.generation
+        new is not None
+        and (old.metadata.generation != new.metadata.generation or asks(old, new))
     )

@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 
 from trimtab.runtime.lanes import Entry
-from trimtab.runtime.queue import CHANGE, Queue, QueueStatistics
+from trimtab.runtime.queue import CHANGE, Queue, QueueStatistics, Waiting
 from trimtab.runtime.reconcile import Cause, Key
 
 
@@ -103,6 +103,10 @@ class WorkQueue:
     def statistics(self) -> QueueStatistics:
         """What the queue holds; see :meth:`Queue.statistics`."""
         return self._queue.statistics(self._time())
+
+    def waiting(self, key: Key) -> Waiting:
+        """What waits for a key; see :meth:`Queue.waiting`."""
+        return self._queue.waiting(key)
 
     async def _wait(self) -> None:
         waiter: asyncio.Future[None] = self._loop.create_future()

@@ -24,7 +24,7 @@ from trimtab.client import Client, NotFound
 from trimtab.runtime import statuses
 from trimtab.runtime.definitions import OPERATOR_LABEL, Definition
 from trimtab.runtime.events import Recorder
-from trimtab.runtime.ledger import Ledger, carries, digest_of
+from trimtab.runtime.ledger import Ledger, Place, carries, digest_of
 from trimtab.runtime.metrics import ControllerMetrics
 from trimtab.runtime.tracing import tracer
 
@@ -52,7 +52,7 @@ class Writer:
         self.recorder = recorder
         self.now = now
         self.fenced = fenced
-        self.ledger = Ledger()
+        self.ledger = Ledger(self._has)
         self._metrics = metrics
         self._types: set[str] = set()
         """The conditions that this controller states, of whichever object."""
@@ -93,9 +93,8 @@ class Writer:
                 sent, manager=self.definition.manager, force=True
             )
         self._metrics.wrote("apply", skipped=False)
-        if kind in self.informers:
-            self.informers[kind].store.written(answer)
-            self.ledger.record(place, digest, answer)
+        self._saw(answer)
+        self._record(place, digest, answer)
         return answer, True
 
     async def status(
@@ -134,7 +133,7 @@ class Writer:
             )
         self._metrics.wrote("status", skipped=False)
         self._saw(answer)
-        self.ledger.record(place, digest, answer)
+        self._record(place, digest, answer)
         return answer, True
 
     async def _learn(self, current: Resource, held: Conditions, manager: str) -> None:
@@ -228,6 +227,18 @@ class Writer:
         informer = self.informers.get(type(answer))
         if informer is not None:
             informer.store.written(answer)
+
+    def _record(self, place: Place, digest: int, answer: Resource) -> None:
+        """Remember an apply, until the watch says that the object is gone.
+
+        If it has said so already, before the answer came, nobody would forget it.
+        """
+        if self._has(type(answer), answer.key):
+            self.ledger.record(place, digest, answer)
+
+    def _has(self, kind: type[Resource], key: Key) -> bool:
+        informer = self.informers.get(kind)
+        return informer is not None and key in informer.store
 
     def _gone(self, obj: Resource, answer: Mapping[str, Any]) -> None:
         informer = self.informers.get(type(obj))
