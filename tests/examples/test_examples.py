@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
+
+import pytest
 
 from tests.client.clusters import client_of
+from tests.examples.scenarios import EXAMPLES, SCENARIOS, example, served
 from tests.runtime.operating import running
-from trimtab import crd
-from trimtab.api import codec
-from trimtab.cli.loading import operator_in
-from trimtab.client.errors import NotFound
-from trimtab.kinds import Deployment
-from trimtab.testing import Cluster, eventually
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+from trimtab.testing import Cluster
 
 
 def test_the_demo_runs_from_the_classes_to_a_status_and_back() -> None:
@@ -38,32 +33,17 @@ def test_the_demo_runs_from_the_classes_to_a_status_and_back() -> None:
         assert said in done.stdout
 
 
-async def test_the_first_page_makes_a_deployment_and_says_so(
-    cluster: Cluster, namespace: str
+@pytest.mark.parametrize("name", SCENARIOS)
+async def test_an_example_does_what_it_says(
+    cluster: Cluster, namespace: str, name: str
 ) -> None:
-    app = operator_in(EXAMPLES / "website.py")
-    (website,) = app.kinds()
+    app = example(name)
     async with client_of(cluster, namespace=namespace) as client:
-        await client.create(crd(website))
-
-        async def is_served() -> bool:
-            try:
-                await client.list(website).next_page()
-            except NotFound:
-                return False
-            return True
-
-        await eventually(is_served)
+        await served(client, app)
         async with running(app, cluster, client):
-            spec = {"image": "example.com/shop:1", "replicas": 2}
-            body = {"metadata": {"name": "shop"}, "spec": spec}
-            await client.create(codec.convert(website, body))
+            await SCENARIOS[name](client, app)
 
-            async def is_reported() -> bool:
-                found = await client.get(website.__resource__, "shop")
-                return bool(found.get("status", {}).get("wished") == 2)
 
-            await eventually(is_reported)
-            made = await client.get(Deployment, "shop")
-            assert made.spec.replicas == 2
-            assert made.metadata.ownerReferences[0].kind == "Website"
+def test_every_example_has_a_scenario() -> None:
+    files = {file.stem for file in EXAMPLES.glob("*.py")} - {"demo"}
+    assert files == set(SCENARIOS)

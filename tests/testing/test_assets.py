@@ -87,6 +87,17 @@ def test_the_versions_are_those_that_go_mod_pins() -> None:
     assert go[1] == assets.GO_VERSION
 
 
+@pytest.mark.parametrize(
+    ("name", "module"), [("helm", "helm.sh/helm/v4"), ("kwok", "sigs.k8s.io/kwok")]
+)
+def test_the_versions_of_clients_are_those_that_their_go_mod_pins(
+    name: str, module: str
+) -> None:
+    text = (GO_MOD.parent / name / "go.mod").read_text()
+    pinned = dict(re.findall(r"^(?:require)?\s+(\S+) (v\S+)", text, re.MULTILINE))
+    assert pinned[module] == assets.VERSIONS[name]
+
+
 def test_every_staging_module_is_replaced_by_the_same_version() -> None:
     replaced = re.findall(r"^replace (\S+) => (\S+) (\S+)$", GO_MOD.read_text(), re.M)
     version = assets.KUBERNETES_VERSION.replace("v1.", "v0.", 1)

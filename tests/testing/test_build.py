@@ -20,6 +20,7 @@ VERSION = f"kubernetes-{assets.KUBERNETES_VERSION}"
 
 GO = r"""
 echo "$@" >> "$FAKE_GO_LOG"
+echo "${PWD##*/}" >> "$FAKE_GO_LOG.folders"
 case $1 in
 version) echo "go version go${FAKE_GO_VERSION:-1.99.0} linux/amd64" ;;
 build)
@@ -65,6 +66,10 @@ class Machine:
 
     def calls(self) -> list[str]:
         return self.log.read_text().splitlines()
+
+    def folders(self) -> list[str]:
+        """Where each call was made."""
+        return self.log.with_name(f"{self.log.name}.folders").read_text().splitlines()
 
 
 @pytest.fixture
@@ -145,12 +150,27 @@ def test_what_is_missing_is_built_and_a_second_run_does_nothing(
 
 def test_only_what_is_missing_is_built(machine: Machine) -> None:
     machine.install_go()
-    for name in ("etcd", "kube-apiserver", "kubectl"):
-        script(machine.cache / name, "exit 0")
+    for name in assets.NAMES:
+        if name != "kube-controller-manager":
+            script(machine.cache / name, "exit 0")
     assert machine.build().returncode == 0
     built = [call for call in machine.calls() if call.startswith("build")]
     assert len(built) == 1
     assert built[0].endswith("k8s.io/kubernetes/cmd/kube-controller-manager")
+
+
+def test_each_program_is_built_by_the_module_that_pins_it(machine: Machine) -> None:
+    machine.install_go()
+    assert machine.build().returncode == 0
+    calls = zip(machine.folders(), machine.calls(), strict=True)
+    built = [(folder, call.split()[-1]) for folder, call in calls]
+    kubernetes = "k8s.io/kubernetes/cmd/"
+    assert [each for each in built if not each[1].startswith(kubernetes)] == [
+        ("cluster", "version"),
+        ("cluster", "./etcd"),
+        ("helm", "helm.sh/helm/v4/cmd/helm"),
+        ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+    ]
 
 
 def test_assets_without_a_controller_manager_are_complete(machine: Machine) -> None:

@@ -11,9 +11,15 @@ def test_the_export_list_is_what_it_is() -> None:
         "Kind",
         "KubectlFailed",
         "Options",
+        "Rehearsal",
+        "Running",
         "Token",
         "cluster",
         "eventually",
+        "install",
+        "rehearse",
+        "running",
+        "virtual_time",
     ]
 
 

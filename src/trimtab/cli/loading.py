@@ -1,11 +1,15 @@
-"""Loading: from a file that declares operators to the operators."""
+"""Loading: from a file or a module that declares operators to the operators."""
 
 from __future__ import annotations
 
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+
+import msgspec
 
 from trimtab.client.errors import TrimtabError
 from trimtab.runtime.operator import Operator
@@ -15,34 +19,103 @@ class NotAnOperator(TrimtabError):
     """The file cannot be run as an operator."""
 
 
+class Source(msgspec.Struct, frozen=True):
+    """A file or module that was loaded, and what it declares."""
+
+    name: str
+    """As the user named it."""
+    module: ModuleType
+
+    def operators(self) -> dict[str, Operator]:
+        """Every operator of the module, by its name.
+
+        Errors: :class:`NotAnOperator` when two have one name.
+        """
+        every = [each for each in vars(self.module).values() if _is_operator(each)]
+        found: dict[str, Operator] = {}
+        for each in every:
+            if found.setdefault(each.name, each) is not each:
+                raise NotAnOperator(
+                    f"{self.name} declares two operators named {each.name!r}, which "
+                    "would share one lease; give one of them another name."
+                )
+        return found
+
+    def operator(self, *, name: str | None = None) -> Operator:
+        """The one operator; ``name`` chooses among several."""
+        operator = _chosen(self, name)
+        check(operator, source=self.name)
+        return operator
+
+
+def check(operator: Operator, *, source: str) -> None:
+    """Refuse an operator that reconciles nothing, or finalizes only."""
+    try:
+        operator.controllers()
+    except ValueError as error:
+        raise NotAnOperator(f"{source}: {error}") from error
+
+
+def source_of(target: str | Path) -> Source:
+    """Load a file (``website.py``) or a module (``shop.operator``).
+
+    Errors: :class:`NotAnOperator` when it is not there, or fails.
+    """
+    text = str(target)
+    if isinstance(target, Path) or text.endswith(".py") or Path(text).is_file():
+        return Source(text, module_in(Path(target)))
+    if "/" in text or not all(part.isidentifier() for part in text.split(".")):
+        return Source(text, module_in(Path(text)))
+    return Source(text, _imported(text))
+
+
+def operators_of(targets: Sequence[str], *, name: str | None = None) -> list[Operator]:
+    """The operators of several files and modules, each name once.
+
+    Errors: :class:`NotAnOperator` when a target has none, or two have one name.
+    """
+    found: dict[str, tuple[str, Operator]] = {}
+    for target in targets:
+        source = source_of(target)
+        chosen = [source.operator(name=name)]
+        if name is None and len(targets) > 1:
+            chosen = list(source.operators().values()) or chosen
+        for each in chosen:
+            check(each, source=source.name)
+            other, held = found.setdefault(each.name, (source.name, each))
+            if held is not each:
+                raise NotAnOperator(
+                    f"{other} and {source.name} both declare an operator named "
+                    f"{each.name!r}, which would share one lease; give one of them "
+                    "another name."
+                )
+    return [operator for _, operator in found.values()]
+
+
 def operator_in(file: Path, *, name: str | None = None) -> Operator:
     """The operator that a file declares; ``name`` chooses among several.
 
     Errors: :class:`NotAnOperator` when the file is not there, fails, or declares none
     or several.
     """
-    operator = _chosen(file, name)
-    try:
-        operator.controllers()
-    except ValueError as error:
-        raise NotAnOperator(f"{file}: {error}") from error
-    return operator
+    return source_of(file).operator(name=name)
 
 
-def _chosen(file: Path, name: str | None) -> Operator:
-    module = _module(file)
-    found = {
-        each.name: each for each in vars(module).values() if isinstance(each, Operator)
-    }
+def _is_operator(each: object) -> bool:
+    return isinstance(each, Operator)
+
+
+def _chosen(source: Source, name: str | None) -> Operator:
+    found = source.operators()
     if name is not None:
         if name not in found:
             raise NotAnOperator(
-                f"{file} declares no operator {name!r}; it has {_names(found)}."
+                f"{source.name} declares no operator {name!r}; it has {_names(found)}."
             )
         return found[name]
     if len(found) != 1:
         raise NotAnOperator(
-            f"{file} declares {_names(found)}; "
+            f"{source.name} declares {_names(found)}; "
             + (
                 "choose one with --operator."
                 if found
@@ -57,7 +130,11 @@ def _names(found: dict[str, Operator]) -> str:
     return ", ".join(map(repr, found)) or "no operator"
 
 
-def _module(file: Path) -> ModuleType:
+def module_in(file: Path) -> ModuleType:
+    """A file, loaded as a module.
+
+    Errors: :class:`NotAnOperator` when it is not there, or fails.
+    """
     if not file.is_file():
         raise NotAnOperator(f"There is no file {file}; name the one with the operator.")
     spec = spec_from_file_location(_free_name(file), file)
@@ -77,11 +154,37 @@ def _module(file: Path) -> ModuleType:
     return module
 
 
+def _imported(name: str) -> ModuleType:
+    """A module by its name, as ``python -m`` finds it: from here, or installed."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        known = find_spec(name) is not None
+    except (ImportError, ValueError, AttributeError):
+        known = False
+    if not known:
+        raise NotAnOperator(
+            f"There is no file and no module {name}; name the one with the operator."
+        )
+    try:
+        return import_module(name)
+    except (Exception, SystemExit) as error:
+        raise NotAnOperator(
+            f"{name} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+
+
 def _free_name(file: Path) -> str:
     """A name for the module: not one that others import, such as ``operator``."""
     name = file.stem.replace("-", "_")
-    taken = name in sys.modules or name in sys.stdlib_module_names
-    return f"trimtab_run_{name}" if taken else name
+    chosen, number = name, 0
+    # A file that is loaded again is another module: classes look up by its name what
+    # their annotations mean.
+    while chosen in sys.modules or chosen in sys.stdlib_module_names:
+        number += 1
+        chosen = f"trimtab_run_{name}" + (f"_{number}" if number > 1 else "")
+    return chosen
 
 
 def _line(error: BaseException, file: Path) -> str:

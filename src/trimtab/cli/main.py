@@ -13,9 +13,23 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import trimtab
-from trimtab.cli import run, up
+from trimtab.cli import (
+    chart,
+    crd,
+    dev,
+    kubelet,
+    log,
+    migrate,
+    new,
+    rbac,
+    run,
+    sim,
+    top,
+    up,
+    why,
+)
 
-COMMANDS = (run, up)
+COMMANDS = (new, run, dev, sim, crd, rbac, chart, why, top, log, migrate, up, kubelet)
 INTERRUPTED = 130
 TRACEBACK = "TRIMTAB_TRACEBACK"
 

@@ -1,38 +1,44 @@
-"""``trimtab run``: an operator on the current cluster, until it is told to stop."""
+"""``trimtab run``: operators on the current cluster, until they are told to stop."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from trimtab.cli import common
+
 if TYPE_CHECKING:
-    from trimtab.client import Config
-    from trimtab.runtime.manager import ManagerOptions
+    from random import Random
+
+    from trimtab.client import Client, Config
+    from trimtab.runtime.manager import Manager, ManagerOptions
     from trimtab.runtime.operator import Operator
 
 ABOUT = """
-Run the operator that a Python file declares, on the cluster of the kubeconfig (or, in a
-pod, on the pod's own). Control-C, or SIGTERM, stops it: what is in hand is finished,
-the lease is released.
+Run the operator that a Python file or module declares, on the cluster of the kubeconfig
+(or, in a pod, on the pod's own); several of them run in one process. Control-C, or
+SIGTERM, stops it: what is in hand is finished, the lease is released.
 """
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Describe the arguments."""
-    made = commands.add_parser("run", help="run an operator", description=ABOUT)
+    made = commands.add_parser("run", help="run operators", description=ABOUT)
     made.set_defaults(run=run)
-    made.add_argument("file", type=Path, metavar="FILE", help="the operator's file")
-    made.add_argument("--operator", metavar="NAME", help="which, if FILE has several")
-    made.add_argument(
-        "--kubeconfig", type=Path, metavar="FILE", help="instead of $KUBECONFIG"
-    )
-    made.add_argument("--context", metavar="NAME", help="a context of the kubeconfig")
+    common.add_source(made, several=True)
+    common.add_cluster(made)
     made.add_argument(
         "--namespace",
         metavar="NAME",
         help="where the lease is kept (default: the context's namespace)",
+    )
+    made.add_argument(
+        "--namespaces",
+        type=common.names,
+        metavar="NAMES",
+        help="work in these namespaces only, with commas between: Roles are enough "
+        "then (default: what the operator's scopes say)",
     )
     made.add_argument(
         "--host",
@@ -68,72 +74,93 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the operator; the exit code."""
-    import asyncio
+    """Run the operators; the exit code."""
     from functools import partial
 
-    from trimtab.cli.loading import operator_in
-    from trimtab.client import load
     from trimtab.runtime import logs
     from trimtab.runtime.manager import ManagerOptions
 
     logs.setup(level=options.log.upper())
-    operator = operator_in(options.file, name=options.operator)
-    if options.no_leader:
-        operator.leader = False
-    configure = partial(
-        load,
-        kubeconfig=options.kubeconfig,
-        context=options.context,
-        namespace=options.namespace,
-    )
+    operators = _operators(options)
+    configure = partial(common.config_of, options, namespace=options.namespace)
     settings = ManagerOptions(
         host=options.host, port=None if options.port < 0 else options.port
     )
-    try:
-        asyncio.run(_run(operator, configure, settings, options.lease))
-    except ExceptionGroup as failures:
-        raise _first(failures) from failures
+    common.running(_run(operators, configure, settings, options.lease))
     return 0
 
 
-def _first(error: Exception) -> Exception:
-    """The failure itself, out of the task groups that it went through."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
+def _operators(options: argparse.Namespace) -> list[Operator]:
+    from trimtab.cli.loading import NotAnOperator, operators_of
+
+    operators = operators_of(options.source, name=options.operator)
+    for operator in operators:
+        if options.no_leader:
+            operator.leader = False
+        if options.namespaces:
+            try:
+                operator.within(options.namespaces)
+            except ValueError as error:
+                raise NotAnOperator(f"{operator.name}: {error}") from error
+    return operators
 
 
 async def _run(
-    operator: Operator,
+    operators: Sequence[Operator],
     configure: Callable[[], Config],
     settings: ManagerOptions,
     lease: int,
 ) -> None:
-    from datetime import UTC, datetime
+    from contextlib import AsyncExitStack
     from random import Random
+
+    import msgspec
+
+    from trimtab.client import Client
+    from trimtab.runtime.several import Several
+    from trimtab.runtime.signals import Signals
+
+    random = Random()
+    alone = len(operators) == 1
+    own = settings if alone else msgspec.structs.replace(settings, port=None)
+    async with AsyncExitStack() as stack:
+        managers = []
+        for operator in operators:
+            client = await stack.enter_async_context(Client(configure()))
+            managers.append(_manager(operator, client, configure, own, lease, random))
+        if alone:
+            with Signals(managers[0].stop):
+                return await managers[0].run()
+        several = Several(managers, host=settings.host, port=settings.port)
+        with Signals(several.stop):
+            await several.run()
+
+
+def _manager(
+    operator: Operator,
+    client: Client,
+    configure: Callable[[], Config],
+    settings: ManagerOptions,
+    lease: int,
+    random: Random,
+) -> Manager:
+    from datetime import UTC, datetime
 
     import msgspec
 
     from trimtab.client import Client
     from trimtab.runtime.lease import lasting
     from trimtab.runtime.manager import Manager
-    from trimtab.runtime.signals import Signals
 
-    random = Random()
-    async with Client(configure()) as client:
-        held = lasting(
-            lease, name=operator.name, namespace=client.config.namespace, random=random
-        )
-        settings = msgspec.structs.replace(settings, lease=held)
-        manager = Manager(
-            operator,
-            client,
-            # Credentials of its own: it is used in another thread.
-            connect=lambda: Client(configure()),
-            random=random,
-            now=lambda: datetime.now(UTC),
-            options=settings,
-        )
-        with Signals(manager.stop):
-            await manager.run()
+    held = lasting(
+        lease, name=operator.name, namespace=client.config.namespace, random=random
+    )
+    return Manager(
+        operator,
+        client,
+        # Credentials of its own: it is used in another thread.
+        connect=lambda: Client(configure()),
+        random=random,
+        now=lambda: datetime.now(UTC),
+        options=msgspec.structs.replace(settings, lease=held),
+    )

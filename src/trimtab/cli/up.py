@@ -7,22 +7,25 @@ import json
 import os
 import shlex
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from trimtab.cli import common, node
 
 if TYPE_CHECKING:
     import asyncio
 
     from trimtab.embedded.server import Server
+    from trimtab.kubelet.assembly import Assembly
 
 PORT = 6443
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ABOUT = """
 Start an API server that answers as Kubernetes does, and write a kubeconfig for it.
-Without nodes: objects are stored, checked and watched, but no pod runs. Control-C, or
-SIGTERM, stops it; the data stays.
+Pods run as processes of this machine, as the user that runs this; nothing is isolated,
+so it is for pods that you trust. Control-C, or SIGTERM, stops it; the data stays.
 """
 
 
@@ -75,6 +78,12 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "format of kube-apiserver's --token-auth-file",
     )
     made.add_argument(
+        "--no-kubelet",
+        action="store_true",
+        help="without a node: objects are stored, checked and watched, no pod runs",
+    )
+    node.add_images(made)
+    made.add_argument(
         "--operators",
         default="none",
         type=_operators,
@@ -86,15 +95,15 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until a signal comes."""
-    import asyncio
     import logging
 
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
-    asyncio.run(_serve(options))
+    common.running(_serve(options))
     return 0
 
 
 async def _serve(options: argparse.Namespace) -> None:
+    node.check_images(options)
     from trimtab.embedded.authentication import read_tokens
     from trimtab.embedded.server import Server
 
@@ -109,14 +118,59 @@ async def _serve(options: argparse.Namespace) -> None:
         kubeconfig=_absolute(options.kubeconfig),
         tokens=read_tokens(options.tokens) if options.tokens else (),
     )
-    stop = _stop_on_signals()
-    async with server:
+    stop = stop_on_signals()
+    async with server, _node(options, server, data) as name:
         with _ready(options.ready_file, server):
-            _say(server, data)
+            _say(server, data, name)
             await stop.wait()
 
 
-def _stop_on_signals() -> asyncio.Event:
+@asynccontextmanager
+async def _node(
+    options: argparse.Namespace, server: Server, data: Path | None
+) -> AsyncIterator[str]:
+    """A node beside the server, if one is wished for; its name."""
+    import asyncio
+    import tempfile
+
+    if options.no_kubelet or not node.can_run_pods():
+        yield ""
+        return
+    from trimtab.client import Client
+    from trimtab.embedded.inprocess import InProcess, in_process_config
+    from trimtab.kubelet.assembly import Parts
+
+    name = node.node_name()
+    transport = InProcess(server.driver)
+    with tempfile.TemporaryDirectory(prefix="trimtab-node-") as scratch:
+        async with Client(in_process_config(), transport=transport) as client:
+            made = node.assembly(
+                client,
+                options,
+                name=name,
+                folder=Path(scratch) if data is None else data / "node",
+                server=server.url,
+                parts=Parts(),
+            )
+            async with asyncio.TaskGroup() as group:
+                running = group.create_task(made.run())
+                running.add_done_callback(lambda _: made.kubelet.ready.set())
+                await made.kubelet.ready.wait()
+                _serve_streams(server, made)
+                yield name
+                running.cancel()
+
+
+def _serve_streams(server: Server, made: Assembly) -> None:
+    from trimtab.kubelet.beside import Beside
+    from trimtab.kubelet.serving import Streams
+    from trimtab.kubelet.usage import Usage
+
+    usage = Usage(made.kubelet)
+    server.serve_nodes(Beside(Streams(made.kubelet), server.driver, usage=usage))
+
+
+def stop_on_signals() -> asyncio.Event:
     """An event that the first signal sets; the second one ends the process at once."""
     import asyncio
 
@@ -155,11 +209,12 @@ def _ready(path: Path | None, server: Server) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def _say(server: Server, data: Path | None) -> None:
+def _say(server: Server, data: Path | None, name: str) -> None:
     kept = "in memory, gone when it stops" if data is None else str(data)
     lines = (
         f"The API server is ready at {server.url}",
         f"  data       {kept}",
+        f"  node       {name or 'none'}",
         "  operators  none",
         "",
         f"export KUBECONFIG={shlex.quote(str(server.kubeconfig))}",

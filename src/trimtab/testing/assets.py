@@ -18,14 +18,30 @@ KUBERNETES_VERSION = "v1.36.3"
 ETCD_VERSION = "v3.6.8"
 """The etcd that is built and tested against; hack/cluster/go.mod pins it."""
 
+HELM_VERSION = "v4.3.1"
+"""The Helm that judges the servers; hack/cluster/helm/go.mod pins it."""
+
+KWOK_VERSION = "v0.8.0"
+"""The KWOK that plays nodes and kubelets; hack/cluster/kwok/go.mod pins it."""
+
+VERSIONS = {"etcd": ETCD_VERSION, "helm": HELM_VERSION, "kwok": KWOK_VERSION}
+"""What is not of Kubernetes' own version."""
+
 GO_VERSION = "1.26"
 """The Go that builds them, as hack/cluster/go.mod asks for."""
 
-NAMES = ("etcd", "kube-apiserver", "kubectl", "kube-controller-manager")
-"""Every program there is."""
-
-OPTIONAL = frozenset({"kube-controller-manager"})
+OPTIONAL = frozenset({"kube-controller-manager", "helm", "kwok"})
 """What a folder of `KUBEBUILDER_ASSETS` may lack, because setup-envtest's does."""
+
+NAMES = (
+    "etcd",
+    "kube-apiserver",
+    "kubectl",
+    "kube-controller-manager",
+    "helm",
+    "kwok",
+)
+"""Every program there is."""
 
 
 def assets_folder() -> Path | None:

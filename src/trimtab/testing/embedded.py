@@ -97,6 +97,8 @@ class EmbeddedPlane:
             f"--kubeconfig={WRITTEN}",
             f"--ready-file={READY}",
             f"--tokens={TOKENS}",
+            # A test that wants pods to run starts a node of its own.
+            "--no-kubelet",
         )
         argv = [sys.executable, "-c", BOOT, SOURCE, "up", *arguments]
         self._keeper.start(NAME, argv)

@@ -1,0 +1,300 @@
+"""The templates of a chart: what Helm fills in when somebody installs it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import yaml
+
+HOME: Final = "{{ .Release.Namespace }}"
+"""Where the release is installed, and keeps its lease."""
+
+COMMENTS: Final = {
+    "image": "The tag is the chart's appVersion, unless one is named.",
+    "source": "What `trimtab run` runs in the container: a file or a module.",
+    "replicas": "More than one needs leaderElection.",
+    "leaderElection": "Whether the replicas elect one that works.",
+    "namespaces": "The only namespaces to work in, with Roles there and no "
+    "ClusterRole; empty is the whole cluster.",
+    "log": "debug, info, warning or error.",
+    "port": "Where health and metrics are served.",
+    "env": "More environment variables of the container.",
+    "serviceMonitor": "For the Prometheus operator.",
+}
+
+
+def values(given: dict[str, Any]) -> str:
+    """``values.yaml``, with a comment where the name does not say it all."""
+    parts = []
+    for key, value in given.items():
+        if key in COMMENTS:
+            parts.append(f"# {COMMENTS[key]}\n")
+        parts.append(yaml.safe_dump({key: value}, sort_keys=False))
+    return "".join(parts)
+
+
+IGNORED: Final = ".git\n.DS_Store\n*.tmp\n"
+
+HELPERS: Final = """\
+{{- define "operator.name" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "operator.account" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "operator.name" .) -}}
+{{- else -}}
+{{- .Values.serviceAccount.name | default "default" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "operator.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "operator.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "operator.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+"""
+
+NOTES: Final = """\
+{{ .Chart.Name }} {{ .Chart.AppVersion }} is installed in {{ .Release.Namespace }}.
+
+  kubectl --namespace {{ .Release.Namespace }} rollout status \\
+    deployment/{{ include "operator.name" . }}
+
+Ask it about an object:
+
+  kubectl --namespace {{ .Release.Namespace }} port-forward \\
+    deployment/{{ include "operator.name" . }} {{ .Values.port }}
+  trimtab why KIND NAME --url http://127.0.0.1:{{ .Values.port }}
+
+Helm installs CRDs once and never changes them. Before an upgrade, see what theirs would
+change and apply them:
+
+  trimtab crd FILE --check
+  kubectl apply --server-side -f crds/
+"""
+
+METADATA: Final = """\
+metadata:
+  name: {{ include "operator.name" . }}
+  namespace: {{ .Release.Namespace }}
+  labels:
+    {{- include "operator.labels" . | nindent 4 }}
+"""
+
+ACCOUNT: Final = """\
+{{- if .Values.serviceAccount.create }}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "operator.account" . }}
+  namespace: {{ .Release.Namespace }}
+  labels:
+    {{- include "operator.labels" . | nindent 4 }}
+  {{- with .Values.serviceAccount.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+"""
+
+SERVICE: Final = f"""\
+apiVersion: v1
+kind: Service
+{METADATA}spec:
+  selector:
+    {{{{- include "operator.selector" . | nindent 4 }}}}
+  ports:
+    - name: http
+      port: {{{{ .Values.port }}}}
+      targetPort: http
+"""
+
+# With one replica it would only keep nodes from being drained.
+BUDGET: Final = f"""\
+{{{{- if gt (int .Values.replicas) 1 }}}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+{METADATA}spec:
+  maxUnavailable: 1
+  selector:
+    matchLabels:
+      {{{{- include "operator.selector" . | nindent 6 }}}}
+{{{{- end }}}}
+"""
+
+MONITOR: Final = """\
+{{- if .Values.serviceMonitor.enabled }}
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata:
+  name: {{ include "operator.name" . }}
+  namespace: {{ .Release.Namespace }}
+  labels:
+    {{- include "operator.labels" . | nindent 4 }}
+    {{- with .Values.serviceMonitor.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  selector:
+    matchLabels:
+      {{- include "operator.selector" . | nindent 6 }}
+  endpoints:
+    - port: http
+      path: /metrics
+      interval: {{ .Values.serviceMonitor.interval }}
+{{- end }}
+"""
+
+ALONE: Final = """\
+{{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection) }}
+{{- fail "More than one replica without leader election would all work at once: set \
+replicas to 1, or leaderElection to true." }}
+{{- end }}
+"""
+
+NEVER: Final = """\
+{{- if .Values.leaderElection }}
+{{- fail "This operator elects no leader (Operator(leader=False)): set leaderElection \
+to false." }}
+{{- end }}
+"""
+
+DEPLOYMENT: Final = f"""\
+apiVersion: apps/v1
+kind: Deployment
+{METADATA}spec:
+  replicas: {{{{ .Values.replicas }}}}
+  selector:
+    matchLabels:
+      {{{{- include "operator.selector" . | nindent 6 }}}}
+  strategy:
+    # Without a leader, the old one must be gone before the new one begins.
+    type: {{{{ ternary "RollingUpdate" "Recreate" .Values.leaderElection }}}}
+  template:
+    metadata:
+      labels:
+        {{{{- include "operator.labels" . | nindent 8 }}}}
+        {{{{- with .Values.podLabels }}}}
+        {{{{- toYaml . | nindent 8 }}}}
+        {{{{- end }}}}
+      {{{{- with .Values.podAnnotations }}}}
+      annotations:
+        {{{{- toYaml . | nindent 8 }}}}
+      {{{{- end }}}}
+    spec:
+      serviceAccountName: {{{{ include "operator.account" . }}}}
+      {{{{- with .Values.imagePullSecrets }}}}
+      imagePullSecrets:
+        {{{{- toYaml . | nindent 8 }}}}
+      {{{{- end }}}}
+      # It stops within five seconds of being told.
+      terminationGracePeriodSeconds: 15
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 65532
+        runAsGroup: 65532
+        seccompProfile:
+          type: RuntimeDefault
+      containers:
+        - name: operator
+          image: "{{{{ .Values.image.repository }}}}:{{{{ .Values.image.tag | \
+default .Chart.AppVersion }}}}"
+          imagePullPolicy: {{{{ .Values.image.pullPolicy }}}}
+          args:
+            - run
+            - {{{{ .Values.source | quote }}}}
+            - --host=0.0.0.0
+            - --port={{{{ .Values.port }}}}
+            - --log={{{{ .Values.log }}}}
+            {{{{- if not .Values.leaderElection }}}}
+            - --no-leader
+            {{{{- end }}}}
+            {{{{- with .Values.namespaces }}}}
+            - --namespaces={{{{ join "," . }}}}
+            {{{{- end }}}}
+          {{{{- with .Values.env }}}}
+          env:
+            {{{{- toYaml . | nindent 12 }}}}
+          {{{{- end }}}}
+          ports:
+            - name: http
+              containerPort: {{{{ .Values.port }}}}
+          livenessProbe:
+            httpGet:
+              path: /livez
+              port: http
+          readinessProbe:
+            httpGet:
+              path: /readyz
+              port: http
+            periodSeconds: 5
+          securityContext:
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities:
+              drop:
+                - ALL
+          {{{{- with .Values.resources }}}}
+          resources:
+            {{{{- toYaml . | nindent 12 }}}}
+          {{{{- end }}}}
+          volumeMounts:
+            - name: tmp
+              mountPath: /tmp
+      volumes:
+        - name: tmp
+          emptyDir: {{}}
+      {{{{- with .Values.nodeSelector }}}}
+      nodeSelector:
+        {{{{- toYaml . | nindent 8 }}}}
+      {{{{- end }}}}
+      {{{{- with .Values.affinity }}}}
+      affinity:
+        {{{{- toYaml . | nindent 8 }}}}
+      {{{{- end }}}}
+      {{{{- with .Values.tolerations }}}}
+      tolerations:
+        {{{{- toYaml . | nindent 8 }}}}
+      {{{{- end }}}}
+"""
+
+
+def deployment(*, elects: bool) -> str:
+    """The Deployment; what must not be rendered fails here, whatever the schema."""
+    return ALONE + ("" if elects else NEVER) + DEPLOYMENT
+
+
+def role(rules: str, *, place: str) -> str:
+    """A role and its binding in a place; the empty one is the whole cluster."""
+    kind = "Role" if place else "ClusterRole"
+    # Releases of one name may be in several namespaces.
+    name = '{{ include "operator.name" $ }}'
+    if not place:
+        name = f"{name}-{{{{ $.Release.Namespace }}}}"
+    elif place == HOME:  # which may be one of the namespaces that are worked in
+        name = f"{name}-home"
+    where = f"  namespace: {place}\n" if place else ""
+    metadata = (
+        f"metadata:\n  name: {name}\n{where}  labels:\n"
+        '    {{- include "operator.labels" $ | nindent 4 }}\n'
+    )
+    group = "rbac.authorization.k8s.io"
+    return (
+        f"---\napiVersion: {group}/v1\nkind: {kind}\n{metadata}rules:\n{rules}"
+        f"---\napiVersion: {group}/v1\nkind: {kind}Binding\n{metadata}"
+        f"roleRef:\n  apiGroup: {group}\n  kind: {kind}\n  name: {name}\n"
+        "subjects:\n  - kind: ServiceAccount\n"
+        '    name: {{ include "operator.account" $ }}\n'
+        "    namespace: {{ $.Release.Namespace }}\n"
+    )

@@ -1,0 +1,101 @@
+"""What commands share: the arguments that name a source or a cluster, and YAML."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Coroutine, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from trimtab.client import Config
+
+T = TypeVar("T")
+ENDPOINTS = "http://127.0.0.1:8080"
+
+
+def add_source(made: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """The file or module of an operator."""
+    made.add_argument(
+        "source",
+        nargs="+" if several else None,
+        metavar="FILE|MODULE",
+        help="the operator's file, or the name of its module",
+    )
+    made.add_argument("--operator", metavar="NAME", help="which, if there are several")
+
+
+def add_cluster(made: argparse.ArgumentParser) -> None:
+    """How to find the API server."""
+    made.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="instead of $KUBECONFIG"
+    )
+    made.add_argument("--context", metavar="NAME", help="a context of the kubeconfig")
+
+
+def add_url(made: argparse.ArgumentParser) -> None:
+    """Where the operator's endpoints are."""
+    made.add_argument(
+        "--url",
+        default=ENDPOINTS,
+        type=_url,
+        metavar="URL",
+        help="the operator's endpoints; in a cluster, those that kubectl port-forward "
+        f"brings here (default: {ENDPOINTS})",
+    )
+
+
+def _url(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(text)
+    try:
+        valid = parts.scheme == "http" and parts.hostname and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise argparse.ArgumentTypeError(f"{text!r} is no URL such as {ENDPOINTS}")
+    return text.rstrip("/")
+
+
+def config_of(options: argparse.Namespace, *, namespace: str | None = None) -> Config:
+    """The API server that the arguments name."""
+    from trimtab.client import load
+
+    return load(
+        kubeconfig=options.kubeconfig, context=options.context, namespace=namespace
+    )
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names with commas between."""
+    found = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list: a,b,c")
+    return found
+
+
+def port(text: str) -> int:
+    if text.isdecimal() and int(text) < 1 << 16:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port: give 0 to 65535")
+
+
+def documents(objects: Iterable[Any]) -> str:
+    """Objects as one text of YAML documents, in the order of their keys."""
+    import yaml
+
+    return yaml.safe_dump_all(objects, sort_keys=False, width=88, allow_unicode=True)
+
+
+def running(work: Coroutine[Any, Any, T]) -> T:
+    """Run asynchronous work; the failure itself, out of its task groups."""
+    import asyncio
+
+    try:
+        return asyncio.run(work)
+    except ExceptionGroup as failures:
+        error: Exception = failures
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        raise error from failures

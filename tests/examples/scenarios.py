@@ -1,0 +1,118 @@
+"""What each example is seen to do, from the first object to the last.
+
+Each scenario is told by an administrator, while the example's operator runs somewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from trimtab import Client, crd
+from trimtab.cli.loading import source_of
+from trimtab.client.errors import NotFound
+from trimtab.kinds import ConfigMap, Deployment
+from trimtab.runtime.operator import Operator
+from trimtab.testing import eventually
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+Scenario = Callable[[Client, Operator], Awaitable[None]]
+
+
+def example(name: str) -> Operator:
+    """The operator of an example, loaded anew."""
+    return source_of(EXAMPLES / f"{name}.py").operator()
+
+
+async def served(client: Client, app: Operator) -> None:
+    """Have the server serve what the operator reconciles; it may do so already."""
+    for kind in app.kinds():
+        await client.apply(crd(kind), manager="tests", force=True)
+
+        async def is_served(kind: Any = kind) -> bool:
+            try:
+                await client.list(kind).next_page()
+            except NotFound:
+                return False
+            return True
+
+        await eventually(is_served, within=20)
+
+
+async def websites(client: Client, app: Operator) -> None:
+    """A site becomes a Deployment, and its status says so."""
+    (kind,) = app.kinds()
+    spec = {"image": "example.com/shop:1", "replicas": 2}
+    await _put(client, kind, "shop", spec)
+    await _status(client, kind, "shop", wished=2)
+    made = await client.get(Deployment, "shop")
+    assert made.spec.replicas == 2
+    assert made.metadata.ownerReferences[0].kind == "Website"
+
+
+async def buckets(client: Client, app: Operator) -> None:
+    """Letters come and go with their readers, and the bucket before its object."""
+    (kind,) = app.kinds()
+    await _put(client, kind, "films", {"readers": ["ann", "bob"]})
+    await _status(client, kind, "films", readers=2)
+    await client.patch(kind, "films", {"spec": {"readers": ["bob"]}})
+    await _status(client, kind, "films", readers=1)
+    await eventually(lambda: _gone(client, ConfigMap, "films-ann"))
+    letter = await client.get(ConfigMap, "films-bob")
+    assert letter.data["address"].startswith("eu.example.com/")
+    await client.delete(kind, "films")
+    await eventually(lambda: _gone(client, kind, "films"))
+    place = client.config.namespace
+    events = await client.discover("v1", "Event")
+
+    async def told() -> bool:
+        found = [each async for each in client.list(events, namespace=place)]
+        return {"Made", "Removed"} <= {each["reason"] for each in found}
+
+    await eventually(told)
+
+
+async def volumes(client: Client, app: Operator) -> None:
+    """A claim is made with the size and the labels that were asked for."""
+    (kind,) = app.kinds()
+    await _put(client, kind, "scratch", {"size": "1Gi"}, labels={"team": "a"})
+    await _status(client, kind, "scratch", claim="scratch")
+    claims = await client.discover("v1", "PersistentVolumeClaim")
+    made = await client.get(claims, "scratch")
+    assert made["spec"]["resources"]["requests"] == {"storage": "1Gi"}
+    assert made["metadata"]["labels"]["team"] == "a"
+
+
+SCENARIOS: dict[str, Scenario] = {
+    "website": websites,
+    "buckets": buckets,
+    "from_kopf": volumes,
+}
+
+
+async def _put(
+    client: Client, kind: Any, name: str, spec: Any, **metadata: Any
+) -> None:
+    info = kind.__resource__
+    head = {"apiVersion": info.api_version, "kind": info.kind}
+    body = {**head, "metadata": {"name": name, **metadata}, "spec": spec}
+    await client.discovery.refresh()
+    await client.create(body)
+
+
+async def _status(client: Client, kind: Any, name: str, **wanted: Any) -> None:
+    async def says() -> bool:
+        found = await client.get(kind.__resource__, name)
+        status = found.get("status", {})
+        return {key: status.get(key, 0) for key in wanted} == wanted
+
+    await eventually(says)
+
+
+async def _gone(client: Client, kind: Any, name: str) -> bool:
+    try:
+        await client.get(kind, name)
+    except NotFound:
+        return True
+    return False
