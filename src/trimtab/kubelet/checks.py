@@ -1,0 +1,120 @@
+"""Checks: one look at a container by HTTP, TCP, gRPC or a command; hooks use them too.
+
+Each answers with whether it went well and with words, which are the kubelet's where it
+has words of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from trimtab.api.kinds import Container, HTTPGetAction
+from trimtab.kubelet import grpc
+
+MOST_OUTPUT = 10 << 10
+MOST_BODY = 10 << 10
+AGENT = "kube-probe/1.36"
+
+Run = Callable[[Sequence[str]], Awaitable[tuple[int, bytes]]]
+"""Runs a command in the container; its exit code and what it said."""
+
+
+class Checked(NamedTuple):
+    """What a check found."""
+
+    ok: bool
+    output: str = ""
+
+
+def port_of(container: Container, port: int | str) -> int:
+    """A port by its number or by the name that the container gives it."""
+    if isinstance(port, int):
+        return port
+    for each in container.ports:
+        if each.name == port:
+            return each.containerPort
+    if port.isdecimal():
+        return int(port)
+    raise ValueError(f"couldn't find port: {port} in container {container.name}")
+
+
+async def by_command(command: Sequence[str], run: Run) -> Checked:
+    code, output = await run(command)
+    return Checked(code == 0, output[:MOST_OUTPUT].decode(errors="replace"))
+
+
+async def by_connection(host: str, port: int) -> Checked:
+    try:
+        _, writer = await asyncio.open_connection(host, port)
+    except OSError as error:
+        return Checked(False, f"dial tcp {host}:{port}: {_why(error)}")
+    writer.close()
+    return Checked(True)
+
+
+async def by_request(action: HTTPGetAction, host: str, port: int) -> Checked:
+    """A GET; a status from 200 to 399 is well."""
+    secure = action.scheme.upper() == "HTTPS"
+    scheme = "https" if secure else "http"
+    path = action.path or "/"
+    if not path.startswith("/"):
+        path = f"/{path}"
+    url = f"{scheme}://{host}:{port}{path}"
+    try:
+        code = await _get(action, host, port, path, secure=secure)
+    except (OSError, ValueError, asyncio.IncompleteReadError) as error:
+        return Checked(False, f'Get "{url}": dial tcp {host}:{port}: {_why(error)}')
+    if 200 <= code < 400:
+        return Checked(True)
+    return Checked(False, f"HTTP probe failed with statuscode: {code}")
+
+
+async def _get(
+    action: HTTPGetAction, host: str, port: int, path: str, *, secure: bool
+) -> int:
+    context: ssl.SSLContext | None = None
+    if secure:
+        # A pod's certificate names no loopback address, and a kubelet checks none.
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection(host, port, ssl=context)
+    try:
+        headers = {"host": f"{host}:{port}", "user-agent": AGENT, "accept": "*/*"}
+        headers |= {each.name.lower(): each.value for each in action.httpHeaders}
+        headers["connection"] = "close"
+        lines = [f"GET {path} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        status = await reader.readline()
+        words = status.split(maxsplit=2)
+        if len(words) < 2 or not words[0].startswith(b"HTTP/"):
+            raise ValueError("malformed HTTP response")
+        return int(words[1])
+    finally:
+        writer.close()
+
+
+async def by_grpc(host: str, port: int, service: str) -> Checked:
+    """A call of the gRPC health service."""
+    try:
+        state = await grpc.health(host, port, service)
+    except (OSError, EOFError, ValueError) as error:
+        return Checked(
+            False, f'error: failed to connect service "{host}:{port}": {_why(error)}'
+        )
+    if state == grpc.SERVING:
+        return Checked(True)
+    word = grpc.WORDS.get(state, str(state))
+    return Checked(False, f'service unhealthy (responded with "{word}")')
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "connect: connection refused"
+    if isinstance(error, OSError) and error.errno and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return str(error) or type(error).__name__

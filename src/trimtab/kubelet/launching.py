@@ -1,0 +1,109 @@
+"""Launching: one start of a container, with its log, its limits and its process."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from trimtab.api.kinds import Container, WholePod
+from trimtab.kubelet import limits
+from trimtab.kubelet.images import Image
+from trimtab.kubelet.logs import Log
+from trimtab.kubelet.outputs import Outputs
+from trimtab.kubelet.processes import Order, Process
+from trimtab.kubelet.site import Site
+from trimtab.kubelet.starting import Place, plan
+
+
+class Launched(msgspec.Struct, frozen=True, kw_only=True):
+    """A process, and all that was made for it."""
+
+    process: Process
+    order: Order
+    group: limits.Group
+    log: Log
+    outputs: Outputs
+    message: Path
+    """Where it leaves its last words."""
+
+    def close(self) -> None:
+        """Nobody listens to it any more. Twice is once."""
+        self.outputs.drain()
+        self.log.close()
+
+
+async def launch(
+    pod: WholePod,
+    container: Container,
+    *,
+    image: Image,
+    command: list[str],
+    place: Place,
+    site: Site,
+    restarts: int,
+) -> Launched:
+    """Start a container's process.
+
+    Errors: ``ConfigProblem`` if something that it refers to is not there;
+    ``StartFailed`` if the system does not start it. Nothing is left then but its log.
+    """
+    name = f"{container.name}-{restarts}"
+    made = await plan(
+        pod,
+        container,
+        image=image,
+        command=command,
+        place=place,
+        site=site,
+        message=place.folder / "messages" / name,
+    )
+    group = _group(pod, container, site, restarts)
+    order = msgspec.structs.replace(made.order, cgroups=group.members)
+    path = place.folder / "logs" / container.name / f"{restarts}.log"
+    log = Log(path, now=site.now, limits=site.options.logs)
+    _forget_logs(path.parent, restarts)
+    outputs = Outputs(log.write)
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        process = await site.warden.start(order, files=[nothing, *outputs.ends])
+    except BaseException:
+        outputs.drain()
+        log.close()
+        group.remove()
+        raise
+    finally:
+        os.close(nothing)
+    outputs.listen()
+    return Launched(
+        process=process,
+        order=order,
+        group=group,
+        log=log,
+        outputs=outputs,
+        message=made.message,
+    )
+
+
+def _group(
+    pod: WholePod, container: Container, site: Site, restarts: int
+) -> limits.Group:
+    amounts = container.resources.limits
+    memory, cpu = amounts.get("memory"), amounts.get("cpu")
+    if site.cgroups is None or not (memory or cpu):
+        return limits.Group()
+    # Each start has its own: what ran out of memory before must not count again.
+    return site.cgroups.make(
+        f"{pod.metadata.uid}-{container.name}-{restarts}",
+        memory=int(memory) if memory else None,
+        milli=cpu.milli if cpu else None,
+    )
+
+
+def _forget_logs(folder: Path, restarts: int) -> None:
+    """Of earlier starts only the last one's log is kept, as kubectl can ask for."""
+    for old in folder.glob("*.log*"):
+        number = old.name.partition(".")[0]
+        if number.isdecimal() and int(number) < restarts - 1:
+            old.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Workloads: Deployments, ReplicaSets, Jobs and CronJobs, by Trimtab's own runtime."""
