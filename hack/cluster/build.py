@@ -33,6 +33,13 @@ OTHERWISE = (
     "set KUBEBUILDER_ASSETS to a folder that has etcd, kube-apiserver and kubectl"
 )
 
+PACKAGES = {
+    "etcd": "./etcd",
+    "helm": "helm.sh/helm/v4/cmd/helm",
+    "kwok": "sigs.k8s.io/kwok/cmd/kwok",
+}
+"""Where a program's entry point is; the others are Kubernetes' own."""
+
 OFFLINE = re.compile(
     r"dial tcp|no such host|i/o timeout|connection refused|TLS handshake|proxyconnect"
     r"|network is unreachable|module lookup disabled|Client\.Timeout"
@@ -156,16 +163,21 @@ def build(name: str, *, go: Path, folder: Path) -> None:
 
 
 def package(name: str) -> str:
-    return "./etcd" if name == "etcd" else f"k8s.io/kubernetes/cmd/{name}"
+    return PACKAGES.get(name) or f"k8s.io/kubernetes/cmd/{name}"
+
+
+def module(name: str) -> Path:
+    """The folder whose go.mod pins the program: clients have each their own."""
+    return HERE / name if (HERE / name / "go.mod").exists() else HERE
 
 
 def version(name: str) -> str:
-    return assets.ETCD_VERSION if name == "etcd" else assets.KUBERNETES_VERSION
+    return assets.VERSIONS.get(name, assets.KUBERNETES_VERSION)
 
 
 def linker_flags(name: str) -> str:
     """No debug information; and what `/version` and `kubectl version` tell."""
-    if name == "etcd":
+    if name in PACKAGES:
         return "-s -w"
     major, minor, _ = assets.KUBERNETES_VERSION.removeprefix("v").split(".")
     now = datetime.datetime.now(datetime.UTC)
@@ -188,7 +200,7 @@ def run(name: str, command: list[str], *, begin: float) -> None:
     environment = {**os.environ, "GOWORK": "off"}
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
-            command, cwd=HERE, env=environment, stdout=output, stderr=output
+            command, cwd=module(name), env=environment, stdout=output, stderr=output
         )
         try:
             while (code := wait(process)) is None:
