@@ -202,7 +202,7 @@ def test_all_rules_of_an_object_share_one_budget() -> None:
     long = "self.all(a, self.all(b, a + b >= 0))"
     inner = array(integer(), maxItems=1000, **{RULES: [{"rule": long}]})
     kind = kind_of(array(inner, maxItems=1000), {"rule": "true"})
-    found = said(kind, [list(range(330))] * 12)
+    found = said(kind, [list(range(330))] * 14)
     assert found
     assert cel.PER_OBJECT >= cel.PER_RULE
     assert "running out of cost budget" in found[-1]

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from trimtab.embedded.gotext import quoted
+from trimtab.embedded.netip import why_not_address
 
 IP = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Interface | ipaddress.IPv6Interface
@@ -79,9 +80,10 @@ class Url(msgspec.Struct, frozen=True):
                 continue
             key, _, value = pair.replace("+", " ").partition("=")
             try:
-                found.setdefault(unescaped(key), []).append(unescaped(value))
+                name, held = unescaped(key), unescaped(value)
             except AddressError:
                 continue
+            found.setdefault(name, []).append(held)
         return found
 
 
@@ -215,33 +217,7 @@ def ip(text: str) -> IP:
     try:
         return ipaddress.ip_address(text)
     except ValueError:
-        raise AddressError(_why_not_ip(text)) from None
-
-
-def _why_not_ip(text: str) -> str:
-    named = f"ParseAddr({quoted(text)})"
-    for letter in text:
-        if letter == ".":
-            return f"{named}: {_why_not_v4(text)}"
-        if letter == ":":
-            return f"{named}: invalid address"
-        if letter == "%":
-            return f"{named}: missing IPv6 address"
-    return f"{named}: unable to parse IP"
-
-
-def _why_not_v4(text: str) -> str:
-    fields = text.split(".")
-    if "" in fields:
-        return "IPv4 field must have at least one digit"
-    for field in fields:
-        if not _DECIMAL.fullmatch(field):
-            return "unexpected character"
-        if len(field) > 1 and field.startswith("0"):
-            return "IPv4 field has octet with leading zero"
-        if int(field) > 255:
-            return "IPv4 field has value >255"
-    return "IPv4 address too short" if len(fields) < 4 else "IPv4 address too long"
+        raise AddressError(why_not_address(text)) from None
 
 
 def loose_ip(text: str) -> IP:

@@ -17,7 +17,9 @@ from trimtab.embedded.declarations import Declaration, declared, escaped, scope_
 from trimtab.embedded.expressions.checking import Scope
 from trimtab.embedded.expressions.compiling import Program
 from trimtab.embedded.expressions.complaints import ExpressionError
+from trimtab.embedded.expressions.folding import InstantiationError
 from trimtab.embedded.expressions.kinds import optional_of
+from trimtab.embedded.expressions.texts import SPACES
 from trimtab.embedded.expressions.values import (
     NONE,
     EvaluationError,
@@ -165,7 +167,11 @@ class Rules:
             scope = maybe if raw.get("optionalOldSelf") else sure
             try:
                 self._rules.append(Rule(raw, schema, scope))
-            except (ExpressionError, fieldpaths.FieldPathError) as error:
+            except (
+                ExpressionError,
+                InstantiationError,
+                fieldpaths.FieldPathError,
+            ) as error:
                 # A definition with such a rule is refused, so only a damaged file
                 # or a newer server's definition gets here.
                 self._broken = f"rule compile error: {error}"
@@ -269,17 +275,21 @@ class Rules:
                 judging.add(path, self._schema.type, _EXHAUSTED)
                 return
         except OverBudget:
-            judging.add(
-                path,
-                self._schema.type,
+            cancelled = (
                 "'operation cancelled: actual cost limit exceeded': no further "
                 "validation rules will be run due to call cost exceeds limit for rule: "
-                f"{rule.name}",
+                f"{rule.name}"
             )
+            short = judging.left <= PER_RULE
+            judging.add(path, self._schema.type, _EXHAUSTED if short else cancelled)
             judging.stop()
             return
         except EvaluationError as error:
-            self._failed(judging, path, rule, error)
+            judging.left -= error.cost
+            if judging.left < 0:
+                judging.add(path, self._schema.type, _EXHAUSTED)
+            else:
+                self._failed(judging, path, rule, error)
             return
         if holds is not True:
             refusal = self._refusal(judging, path, value, rule, values)
@@ -327,7 +337,7 @@ def _message(judging: _Judging, rule: Rule, values: list[Any]) -> str:
         try:
             made, cost = rule.message.evaluate(values, budget=PER_RULE)
             judging.left -= cost
-            text = made.strip() if isinstance(made, str) else ""
+            text = made.strip(SPACES) if isinstance(made, str) else ""
             if text and "\n" not in text and len(text.encode()) <= _LONGEST_MESSAGE:
                 return text
         except (EvaluationError, OverBudget):

@@ -28,18 +28,28 @@ _NOT_A_QUANTITY: Final = (
 )
 
 
-class Quantity(msgspec.Struct, frozen=True):
+class Quantity(msgspec.Struct, frozen=True, eq=False):
     """An amount with a suffix."""
 
     cel_name = "kubernetes.Quantity"
     amount: Plain
+    wide: bool = False
+    """Whether it was too large for 64 bits, which its value does not show."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quantity) and self.amount == other.amount
+
+    def __hash__(self) -> int:
+        return hash(self.amount)
 
 
 def to_quantity(text: str) -> Quantity:
     try:
-        return Quantity(Plain(text))
+        amount = Plain(text)
     except ValueError:
         raise EvaluationError(_NOT_A_QUANTITY) from None
+    most = abs(amount.fraction) == LARGEST
+    return Quantity(amount, most and text.strip("+-") != str(LARGEST))
 
 
 def is_quantity(text: str) -> bool:
@@ -56,7 +66,8 @@ def _amount(value: Quantity | int) -> Plain:
 
 def is_integer(quantity: Quantity) -> bool:
     value = quantity.amount.fraction
-    return value.denominator == 1 and SMALLEST <= value <= LARGEST
+    fits = value.denominator == 1 and SMALLEST <= value <= LARGEST
+    return fits and not quantity.wide
 
 
 def as_integer(quantity: Quantity) -> int:
@@ -136,6 +147,9 @@ def _number(text: str, name: str) -> int:
         raise EvaluationError(f"{said} {quoted(text)}")
     if not text:
         raise EvaluationError('strconv.ParseUint: parsing "": invalid syntax')
+    if int(text) >= 2**64:
+        said = f"strconv.ParseUint: parsing {quoted(text)}: value out of range"
+        raise EvaluationError(said)
     return int(text)
 
 

@@ -33,6 +33,7 @@ from trimtab.embedded.expressions.nodes import (
     Select,
     qualified,
 )
+from trimtab.embedded.expressions.objects import fields_of
 from trimtab.embedded.expressions.signatures import Signature, signatures
 from trimtab.embedded.expressions.unifying import (
     Bindings,
@@ -62,6 +63,13 @@ class Scope(msgspec.Struct, frozen=True):
     variables: Mapping[str, Type]
     structs: Mapping[str, Mapping[str, Type]] = {}
     """The fields of each kind of object."""
+    patches: bool = False
+    """Whether objects and patches can be made."""
+
+    def fields(self, name: str) -> Mapping[str, Type] | None:
+        """The fields of a kind of object; None if there is none of that name."""
+        known = self.structs.get(name)
+        return fields_of(name) if known is None and self.patches else known
 
 
 def check(source: str, tree: Node, scope: Scope) -> None:
@@ -111,7 +119,7 @@ class _Checker:
         elif isinstance(node, Entries):
             self._entries(node)
         elif isinstance(node, Message):
-            self._undeclared(node, node.name)
+            self._message(node)
         elif isinstance(node, Fold):
             self._fold(node)
 
@@ -122,6 +130,8 @@ class _Checker:
         if name in self._scope.variables:
             return self._scope.variables[name]
         known = _TYPE_NAMES.get(name)
+        if known is None and self._scope.patches and fields_of(name) is not None:
+            known = kinds.struct(name)
         return None if known is None else type_of(known)
 
     def _select(self, node: Select) -> None:
@@ -141,7 +151,7 @@ class _Checker:
         if target.kind == "map":
             found = target.params[1]
         elif target.kind == "struct":
-            fields = self._scope.structs[target.name]
+            fields = self._scope.fields(target.name) or {}
             if field not in fields:
                 self._complain(node.at, f"undefined field '{field}'")
             found = fields.get(field, ERROR)
@@ -149,6 +159,8 @@ class _Checker:
             self._assign([(DYN, target)])
         elif target.kind not in ("dyn", "error"):
             text = f"type '{target}' does not support field selection"
+            if target.name.startswith("kubernetes."):
+                text = f"unexpected failed resolution of '{target}'"
             self._complain(node.at, text)
         return optional_of(found) if was_optional or optional else found
 
@@ -165,17 +177,21 @@ class _Checker:
         known = signatures()
         if node.target is not None:
             prefix = qualified(node.target)
-            if prefix and f"{prefix}.{node.function}" in known:
+            if prefix and self._is_known(f"{prefix}.{node.function}"):
                 node.function, node.target = f"{prefix}.{node.function}", None
             else:
                 self.visit(node.target)
-        if node.function not in known:
+        if not self._is_known(node.function):
             self._undeclared(node, node.function)
             return
         if node.function in ("_&&_", "_||_"):
             self._logic(node)
         else:
             self._resolve(node, known[node.function])
+
+    def _is_known(self, function: str) -> bool:
+        hidden = function == "jsonpatch.escapeKey" and not self._scope.patches
+        return function in signatures() and not hidden
 
     def _logic(self, node: Call) -> None:
         node.type = BOOL
@@ -265,6 +281,24 @@ class _Checker:
             joined = self._joined(joined, held)
         node.type = list_of(joined or self._new())
 
+    def _message(self, node: Message) -> None:
+        fields = fields_of(node.name) if self._scope.patches else None
+        if fields is None:
+            self._undeclared(node, node.name)
+            return
+        node.type = kinds.struct(node.name)
+        for index, value in enumerate(node.values):
+            name = node.fields[index]
+            self.visit(value)
+            held = self._held(value, optional=index in node.optional)
+            wanted = fields.get(name)
+            if wanted is None or not self._assign([(wanted, held)]):
+                self._complain(
+                    node.marks[index],
+                    f"expected type of field '{name}' is '{wanted or ''}' but "
+                    f"provided type is '{held}'",
+                )
+
     def _entries(self, node: Entries) -> None:
         key: Type | None = None
         value: Type | None = None
@@ -315,6 +349,7 @@ class _Checker:
 def _literal_complaints(tree: Node) -> Iterator[Complaint]:
     """Constants that are sure to fail, and lists and maps of mixed types."""
     from trimtab.embedded.expressions.constants import literal_mistake
+    from trimtab.embedded.expressions.formatting import complaints
 
     yield from _mixed(tree, exempt=False)
     for node in tree.walk():
@@ -323,6 +358,8 @@ def _literal_complaints(tree: Node) -> Iterator[Complaint]:
             if isinstance(literal, Literal) and literal_mistake(node, literal.value):
                 name = re.sub("^.*[.]", "", node.function)
                 yield Complaint(literal.at, f"invalid {name} argument")
+            if node.function == "format" and node.target is not None:
+                yield from complaints(node)
 
 
 def _mixed(node: Node, *, exempt: bool) -> Iterator[Complaint]:

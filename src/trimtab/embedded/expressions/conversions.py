@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -23,16 +23,18 @@ from trimtab.embedded.expressions.values import (
     checked_uint,
     kind_name,
 )
-from trimtab.embedded.gotext import number
+from trimtab.embedded.gotext import number, quoted
 
 _SECOND: Final = 10**9
 _LEAST_SECONDS: Final = -62135596800
 _MOST_SECONDS: Final = 253402300799
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _RFC3339 = re.compile(
-    r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+    r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:[0-5]\d)", re.ASCII
 )
-_OFFSET = re.compile(r"([+-]?)(\d\d):(\d\d)", re.ASCII)
+_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_INFINITE = re.compile(r"nan|[+-]?inf(inity)?", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 def _unconvertible(value: Any, wanted: str) -> EvaluationError:
@@ -57,10 +59,11 @@ def to_bytes(value: Any) -> bytes:
 
 def to_double(value: Any) -> float:
     if isinstance(value, str):
-        try:
+        if _INFINITE.fullmatch(value):
             return float(value)
-        except ValueError:
-            raise _unconvertible(value, "double") from None
+        if _FLOAT.fullmatch(value) and math.isfinite(float(value)):
+            return float(value)
+        raise _unconvertible(value, "double")
     return float(value)
 
 
@@ -123,9 +126,17 @@ def _plain(value: float) -> str:
 
 def _instant_text(value: Timestamp) -> str:
     seconds, nanos = divmod(value.nanos, _SECOND)
-    moment = _EPOCH + timedelta(seconds=seconds)
+    moment = _EPOCH + timedelta(seconds=seconds + value.offset)
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
-    return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z".zfill(20)
+    text = f"{moment:%m-%dT%H:%M:%S}{fraction}"
+    return f"{moment.year:04d}-{text}{_zone_text(value.offset)}"
+
+
+def _zone_text(offset: int) -> str:
+    if not offset:
+        return "Z"
+    hours, minutes = divmod(abs(offset) // 60, 60)
+    return f"{'-' if offset < 0 else '+'}{hours:02d}:{minutes:02d}"
 
 
 def to_duration(value: Any) -> Duration:
@@ -136,7 +147,7 @@ def to_duration(value: Any) -> Duration:
             return Duration(times.Duration(value).nanoseconds)
         except ValueError:
             raise _unconvertible(value, "google.protobuf.Duration") from None
-    return Duration(checked(int(value)))
+    raise _unconvertible(value, "google.protobuf.Duration")
 
 
 def to_timestamp(value: Any) -> Timestamp:
@@ -161,29 +172,54 @@ def parse_instant(text: str) -> Timestamp:
     found = _RFC3339.fullmatch(text)
     if not found:
         raise ValueError(f"{text!r} is not an RFC 3339 time.")
-    zone = "+00:00" if found[4] in "Zz" else found[4]
-    moment = datetime.fromisoformat(f"{found[1]}T{found[2]}{zone}")
+    moment = datetime.fromisoformat(f"{found[1]}T{found[2]}+00:00")
     nanos = int((found[3] or "0")[:9].ljust(9, "0"))
     since = moment - _EPOCH
-    return Timestamp((since.days * 86400 + since.seconds) * _SECOND + nanos)
+    offset = _offset(found[4])
+    seconds = since.days * 86400 + since.seconds - offset
+    return Timestamp(seconds * _SECOND + nanos, offset)
 
 
-def _zone(name: str) -> tzinfo:
-    offset = _OFFSET.fullmatch(name)
-    if offset:
-        length = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
-        return timezone(-length if offset[1] == "-" else length)
-    if name in ("", "UTC"):
-        return UTC
+def _offset(zone: str) -> int:
+    """The seconds that a zone such as ``+02:00`` is ahead."""
+    if zone == "Z":
+        return 0
+    hours, minutes = int(zone[1:3]), int(zone[4:])
+    if hours > 24:
+        raise ValueError(f"{zone!r} is no time zone.")
+    return (hours * 3600 + minutes * 60) * (-1 if zone[0] == "-" else 1)
+
+
+def _ahead(zone: str, moment: datetime) -> timedelta:
+    """How far a zone is ahead at an instant: a name, or hours and minutes."""
+    hours, colon, minutes = zone.partition(":")
+    if colon:
+        ahead = timedelta(hours=_atoi(hours), minutes=_atoi(minutes))
+        if hours.startswith("-"):
+            ahead = timedelta(hours=_atoi(hours), minutes=-_atoi(minutes))
+        return ahead
+    if zone in ("", "UTC", "Local"):
+        return timedelta()
+    if ".." in zone or zone.startswith(("/", "\\")):
+        raise EvaluationError("time: invalid location name")
     try:
-        return ZoneInfo(name)
+        found = ZoneInfo(zone).utcoffset(moment)
     except (KeyError, ValueError, OSError):
-        raise EvaluationError(f"unknown time zone {name}") from None
+        raise EvaluationError(f"unknown time zone {zone}") from None
+    assert found is not None, zone
+    return found
+
+
+def _atoi(text: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        said = f"strconv.Atoi: parsing {quoted(text)}: invalid syntax"
+        raise EvaluationError(said)
+    return int(text)
 
 
 def _local(value: Timestamp, zone: str) -> datetime:
-    seconds = value.nanos // _SECOND
-    return (_EPOCH + timedelta(seconds=seconds)).astimezone(_zone(zone))
+    moment = _EPOCH + timedelta(seconds=value.nanos // _SECOND)
+    return moment if zone == "UTC" else moment + _ahead(zone, moment)
 
 
 def _getter(part: Callable[[datetime], int]) -> Callable[..., int]:

@@ -228,7 +228,7 @@ class _Estimator:
         bound = _Local(self._path(node.init), self._known(node.init))
         bound = msgspec.structs.replace(bound, inside=self.inside(node.init))
         self._push(node.accu, bound)
-        if _is_binding(node):
+        if node.is_binding:
             total += self.cost(node.result)
             self._locals[node.accu].pop()
             self._copy(node, node.result)
@@ -345,12 +345,6 @@ class _Estimator:
             path = ()
         declared = self._declared((*path, "@items")) if path else None
         return node.type.params[0], declared or _UNKNOWN
-
-
-def _is_binding(node: Fold) -> bool:
-    empty = isinstance(node.range, Items) and not node.range.items
-    never = isinstance(node.condition, Literal) and node.condition.value is False
-    return empty and never and node.accu != "__result__"
 
 
 def _written(node: Node) -> Size | None:

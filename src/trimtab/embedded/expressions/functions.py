@@ -6,12 +6,12 @@ whose types were not known before makes sure of that with :func:`guarded`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, Final
 
 from trimtab.embedded.expressions import (
     amounts,
+    authorization,
     conversions,
     networks,
     sequences,
@@ -23,11 +23,14 @@ from trimtab.embedded.expressions.values import (
     KINDS,
     EvaluationError,
     NoSuchOverload,
-    Record,
     entries,
+    kind_name,
 )
 
 Function = Callable[..., Any]
+_WORDLESS: Final = frozenset(
+    {"contains", "startsWith", "endsWith", "matches", "find", "findAll"}
+)
 
 
 def _by_first(of_text: Function, of_list: Function) -> Function:
@@ -53,9 +56,11 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **conversions.FUNCTIONS,
     **networks.FUNCTIONS,
     **amounts.FUNCTIONS,
+    **authorization.FUNCTIONS,
     "indexOf": _by_first(texts.index_of, sequences.index_of),
     "lastIndexOf": _by_first(texts.last_index_of, sequences.last_index_of),
     "cel.@mapInsert": _insert,
+    "jsonpatch.escapeKey": lambda key: key.replace("~", "~0").replace("/", "~1"),
 }
 
 
@@ -70,10 +75,19 @@ def guarded(function: str, *, method: bool, count: int) -> Function:
 
     def call(*args: Any) -> Any:
         if not any(_takes(signature, args) for signature in fitting):
-            raise NoSuchOverload
+            raise NoSuchOverload(_described(function, args))
         return run(*args)
 
     return call
+
+
+def _described(function: str, args: tuple[Any, ...]) -> str:
+    """How a call that nothing fits is described; of some functions, not at all."""
+    if function in _WORDLESS:
+        return ""
+    if function in ("size", "sort"):
+        return function
+    return f"{function}({', '.join(map(kind_name, args))})"
 
 
 def _takes(signature: Signature, args: tuple[Any, ...]) -> bool:
@@ -86,52 +100,3 @@ def has_kind(value: Any, type: Type) -> bool:
         return True
     kind = KINDS.get(value.__class__) or getattr(value, "cel_name", "")
     return kind == (type.name if type.kind == "opaque" else type.kind)
-
-
-def cost_of(function: str) -> Callable[..., int] | None:
-    """What a call costs beyond being made: by the length of what it reads."""
-    return _COSTS.get(function)
-
-
-def _length(value: Any) -> int:
-    if isinstance(value, Record):
-        return len(value.raw)
-    return len(value) if hasattr(value, "__len__") else 1
-
-
-def _traversal(*args: Any) -> int:
-    return math.ceil(max(map(_length, args)) * 0.1)
-
-
-def _every(*args: Any) -> int:
-    return math.ceil(sum(map(_length, args)) * 0.1)
-
-
-def _pattern(text: Any, pattern: Any, *rest: Any) -> int:
-    return math.ceil((_length(text) + 1) * 0.1) * math.ceil(_length(pattern) * 0.25)
-
-
-def _each_item(*args: Any) -> int:
-    return max(map(_length, args))
-
-
-def _pairs(one: Any, other: Any) -> int:
-    return _length(one) * _length(other)
-
-
-def _squared(items: Any, *rest: Any) -> int:
-    return _length(items) ** 2
-
-
-_COSTS: Final[dict[str, Callable[..., int]]] = {
-    **dict.fromkeys(("matches", "find", "findAll"), _pattern),
-    **dict.fromkeys(
-        ("contains", "startsWith", "endsWith", "lowerAscii", "upperAscii"), _traversal
-    ),
-    **dict.fromkeys(("replace", "split", "substring", "trim", "join"), _every),
-    **dict.fromkeys(("format", "strings.quote", "string", "bytes"), _every),
-    **dict.fromkeys(("isSorted", "sum", "min", "max"), _each_item),
-    **dict.fromkeys(("indexOf", "lastIndexOf", "flatten", "slice"), _each_item),
-    **dict.fromkeys(("sort", "@sortByAssociatedKeys", "distinct"), _squared),
-    **dict.fromkeys(("sets.contains", "sets.equivalent", "sets.intersects"), _pairs),
-}

@@ -13,12 +13,18 @@ from trimtab.embedded.expressions.values import (
     OverBudget,
     Record,
     entries,
+    kind_name,
     names,
 )
 
 Frame = list[Any]
 """The budget that is left, then one place for each variable."""
 Run = Callable[[Frame], Any]
+
+
+def always(value: Any) -> Run:
+    """What comes to the same value whatever is given."""
+    return lambda frame: value
 
 
 def held_list(value: Any) -> list[Any]:
@@ -48,36 +54,87 @@ def appended(node: Fold) -> tuple[Node | None, Node | None]:
     return None, None
 
 
+Measured = tuple[Run, int]
+"""What runs, and what that costs in any case."""
+
+
 def loop(
     over: Run,
     init: Run,
-    condition: Run,
-    step: Run,
+    condition: Measured,
+    step: Measured,
     result: Run,
     accu: int,
     places: list[int],
-    price: int,
 ) -> Run:
     first = places[0]
     second = places[1] if len(places) > 1 else 0
+    goes_on, asking = condition
+    do, doing = step
 
     def run(frame: Frame) -> Any:
         values = over(frame)
         frame[accu] = init(frame)
         for one, other in _rounds(values, pairs=bool(second)):
-            spend(frame, price)
-            if not condition(frame):
+            # Here and below without a call, because there are so many rounds.
+            frame[0] -= asking
+            if not goes_on(frame):
                 break
+            frame[0] -= doing
+            if frame[0] < 0:
+                raise OverBudget
             frame[first] = one
             if second:
                 frame[second] = other
             try:
-                frame[accu] = step(frame)
+                frame[accu] = do(frame)
             except EvaluationError as error:
                 frame[accu] = error
+        if frame[0] < 0:
+            raise OverBudget
         return result(frame)
 
     return run
+
+
+def texts_compared(one: Run, other: Run, apply: Callable[[Any, Any], Any]) -> Run:
+    """A comparison of texts, which costs by the shorter of the two."""
+
+    def run(frame: Frame) -> Any:
+        left, right = one(frame), other(frame)
+        size = min(len(left), len(right))
+        frame[0] -= (size + 9) // 10
+        if frame[0] < 0:
+            raise OverBudget
+        return apply(left, right)
+
+    return run
+
+
+def paid_if_there(found: Run) -> Run:
+    """Something optional, which costs one if it is there."""
+
+    def run(frame: Frame) -> Any:
+        value = found(frame)
+        if not isinstance(value, Optional) or value.items:
+            spend(frame, 1)
+        return value
+
+    return run
+
+
+def charged(run: Run, cost: int) -> Run:
+    """The same, paying for itself."""
+    if not cost:
+        return run
+
+    def paying(frame: Frame) -> Any:
+        frame[0] -= cost
+        if frame[0] < 0:
+            raise OverBudget
+        return run(frame)
+
+    return paying
 
 
 def _rounds(values: Any, *, pairs: bool) -> Iterator[tuple[Any, Any]]:
@@ -93,8 +150,16 @@ def _rounds(values: Any, *, pairs: bool) -> Iterator[tuple[Any, Any]]:
         else:
             for key in names(values):
                 yield key, None
+    elif pairs:
+        said = f"unsupported comprehension range type: {_go_name(values)}"
+        raise EvaluationError(said)
     else:
-        raise NoSuchOverload
+        raise EvaluationError(f"got '{_go_name(values)}', expected iterable type")
+
+
+def _go_name(value: Any) -> str:
+    kind = kind_name(value).rpartition(".")[2].removesuffix("_type")
+    return f"types.{kind[:1].upper()}{kind[1:]}"
 
 
 def spend(frame: Frame, price: int) -> None:

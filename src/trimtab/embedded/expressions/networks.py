@@ -10,8 +10,9 @@ import msgspec
 
 from trimtab.embedded import addresses
 from trimtab.embedded.addresses import AddressError, Network
-from trimtab.embedded.expressions.values import EvaluationError
+from trimtab.embedded.expressions.values import EvaluationError, NoSuchOverload
 from trimtab.embedded.gotext import quoted
+from trimtab.embedded.netip import why_not_address, why_not_prefix
 
 
 class Url(msgspec.Struct, frozen=True):
@@ -82,10 +83,10 @@ def to_ip(text: str) -> Ip:
 
 def to_cidr(text: str) -> Cidr:
     said = "network address parse error during conversion from string"
-    try:
-        network = addresses.cidr(text)
-    except AddressError as error:
-        raise EvaluationError(f"{said}: {said}: {error}") from None
+    reason = why_not_prefix(text)
+    if reason:
+        raise EvaluationError(f"{said}: {said}: {reason}")
+    network = addresses.cidr(text)
     if _mapped(network.ip):
         text = f"IPv4-mapped IPv6 address {quoted(text)} is not allowed"
         raise EvaluationError(f"{said}: {text}")
@@ -102,8 +103,11 @@ def is_canonical(text: str) -> bool:
 
 
 def contains_ip(cidr: Cidr, other: str | Ip) -> bool:
-    address = to_ip(other).address if isinstance(other, str) else other.address
-    return address in cidr.network.network
+    if isinstance(other, str):
+        if why_not_address(other):
+            raise NoSuchOverload
+        other = to_ip(other)
+    return other.address in cidr.network.network
 
 
 def contains_cidr(cidr: Cidr, other: str | Cidr) -> bool:

@@ -102,10 +102,15 @@ class Entries(Node, kw_only=True):
 
 
 class Message(Node, kw_only=True):
-    """An object that is written out, ``Name{field: value}``; none exists here."""
+    """An object that is written out, ``Name{field: value}``."""
 
     name: str
+    fields: list[str]
+    marks: list[int]
+    """Where the sign after each field stands."""
     values: list[Node]
+    optional: frozenset[int] = frozenset()
+    """Those that are there only if their value has something in it."""
 
     def parts(self) -> Iterator[Node]:
         yield from self.values
@@ -125,6 +130,21 @@ class Fold(Node, kw_only=True):
 
     def parts(self) -> Iterator[Node]:
         yield from (self.range, self.init, self.condition, self.step, self.result)
+
+    @property
+    def is_binding(self) -> bool:
+        """Whether it goes round no time, and only names a value."""
+        empty = isinstance(self.range, Items) and not self.range.items
+        never = isinstance(self.condition, Literal) and self.condition.value is False
+        return empty and never and self.accu != "@result"
+
+    @property
+    def uses_accu(self) -> bool:
+        """Whether the result speaks of what was made."""
+        return any(
+            isinstance(each, Ident) and each.name == self.accu
+            for each in self.result.walk()
+        )
 
 
 class Bad(Node):

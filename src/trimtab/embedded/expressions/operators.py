@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from trimtab.embedded.expressions.conversions import in_range, to_string
+from trimtab.embedded.expressions.nodes import Call
 from trimtab.embedded.expressions.values import (
     NONE,
     Duration,
@@ -23,6 +24,7 @@ from trimtab.embedded.expressions.values import (
     compare,
     contains,
     equal,
+    kind_name,
 )
 
 Binary = Callable[[Any, Any], Any]
@@ -69,10 +71,7 @@ def _uint(operation: Binary) -> Binary:
 
 
 def _span(nanos: int) -> Duration:
-    try:
-        return Duration(checked(nanos))
-    except EvaluationError:
-        raise EvaluationError("duration overflow") from None
+    return Duration(checked(nanos))
 
 
 ARITHMETIC: Final[dict[tuple[str, type, type], Binary]] = {
@@ -94,15 +93,9 @@ ARITHMETIC: Final[dict[tuple[str, type, type], Binary]] = {
     ("_+_", bytes, bytes): lambda one, other: one + other,
     ("_+_", Duration, Duration): lambda one, other: _span(one.nanos + other.nanos),
     ("_-_", Duration, Duration): lambda one, other: _span(one.nanos - other.nanos),
-    ("_+_", Timestamp, Duration): lambda one, other: in_range(
-        Timestamp(one.nanos + other.nanos)
-    ),
-    ("_+_", Duration, Timestamp): lambda one, other: in_range(
-        Timestamp(one.nanos + other.nanos)
-    ),
-    ("_-_", Timestamp, Duration): lambda one, other: in_range(
-        Timestamp(one.nanos - other.nanos)
-    ),
+    ("_+_", Timestamp, Duration): lambda one, other: in_range(one.later(other.nanos)),
+    ("_+_", Duration, Timestamp): lambda one, other: in_range(other.later(one.nanos)),
+    ("_-_", Timestamp, Duration): lambda one, other: in_range(one.later(-other.nanos)),
     ("_-_", Timestamp, Timestamp): lambda one, other: _span(one.nanos - other.nanos),
 }
 
@@ -130,10 +123,10 @@ def negated(value: Any) -> Any:
 
 
 COMPARISONS: Final[dict[str, Binary]] = {
-    "_<_": lambda one, other: compare(one, other) < 0,
-    "_<=_": lambda one, other: compare(one, other) <= 0,
-    "_>_": lambda one, other: compare(one, other) > 0,
-    "_>=_": lambda one, other: compare(one, other) >= 0,
+    "_<_": lambda one, other: compare(one, other, "_<_") < 0,
+    "_<=_": lambda one, other: compare(one, other, "_<=_") <= 0,
+    "_>_": lambda one, other: compare(one, other, "_>_") > 0,
+    "_>=_": lambda one, other: compare(one, other, "_>=_") >= 0,
     "_==_": equal,
     "_!=_": lambda one, other: not equal(one, other),
 }
@@ -167,15 +160,17 @@ def look_up(container: Any, key: Any) -> Optional:
         return Optional((container.get(key),)) if container.has(key) else NONE
     if isinstance(container, dict):
         return Optional((container[key],)) if key in container else NONE
-    raise NoSuchOverload
+    return NONE
 
 
 def _index(key: Any) -> int:
     if type(key) in (int, Uint):
         return int(key)
-    if type(key) is float and key == int(key):
-        return int(key)
-    raise EvaluationError(f"unsupported index type '{type(key).__name__}' in list")
+    if type(key) is not float:
+        raise EvaluationError(f"unsupported index type '{kind_name(key)}' in list")
+    if key != int(key):
+        raise EvaluationError(f"unsupported index value {to_string(key)} in list")
+    return int(key)
 
 
 def index(container: Any, key: Any) -> Any:
@@ -218,7 +213,12 @@ def field(value: Any, name: str) -> Any:
         raise EvaluationError(f"no such key: {name}")
     if isinstance(value, Optional):
         return optional_field(value, name)
-    raise NoSuchOverload
+    if isinstance(value, list):
+        _index(name)
+    getter = getattr(value, "get", None)
+    if getter is not None:
+        return getter(name)
+    raise EvaluationError(f"no such key: {name}")
 
 
 def has_field(value: Any, name: str) -> bool:
@@ -229,7 +229,10 @@ def has_field(value: Any, name: str) -> bool:
         return name in value
     if isinstance(value, Optional):
         return bool(value.items) and has_field(value.items[0], name)
-    raise NoSuchOverload
+    if isinstance(value, list):
+        _index(name)
+    has = getattr(value, "has", None)
+    return has is not None and bool(has(name))
 
 
 def optional_field(value: Any, name: str) -> Optional:
@@ -239,3 +242,20 @@ def optional_field(value: Any, name: str) -> Optional:
             return NONE
         value = value.items[0]
     return Optional((field(value, name),)) if has_field(value, name) else NONE
+
+
+def chosen(node: Call) -> Binary | None:
+    """The function of an operator with two sides; the quickest that fits."""
+    name = node.function
+    if name in COMPARISONS:
+        one, other = (each.type.kind for each in node.args)
+        if one == other and one in PLAIN_KINDS:
+            return PLAIN_COMPARISONS[name]
+        return COMPARISONS[name]
+    if name in ("_+_", "_-_", "_*_", "_/_", "_%_"):
+        kinds: dict[str, type] = {"int": int, "double": float, "string": str}
+        one, other = (each.type.kind for each in node.args)
+        if one == other and one in kinds:
+            return ARITHMETIC[name, kinds[one], kinds[one]]
+        return arithmetic(name)
+    return is_in if name == "@in" else None

@@ -13,6 +13,7 @@ from typing import Final
 
 from trimtab.embedded.expressions import literals, reading
 from trimtab.embedded.expressions.complaints import Complaint, ExpressionError
+from trimtab.embedded.expressions.cursors import Cursor, Stop
 from trimtab.embedded.expressions.heights import as_high, balanced, higher, start_of
 from trimtab.embedded.expressions.kinds import STRING
 from trimtab.embedded.expressions.macros import MACROS, MacroError
@@ -53,10 +54,6 @@ _LONGEST: Final = 100_000
 _NOWHERE: Final = -1
 
 
-class _Stop(Exception):
-    """Nothing sensible can be read after this."""
-
-
 def parse(source: str) -> Node:
     """The tree of an expression.
 
@@ -73,25 +70,23 @@ def parse(source: str) -> Node:
     return tree
 
 
-class _Parser:
+class _Parser(Cursor):
     def __init__(self, source: str) -> None:
-        self.complaints: list[Complaint] = []
-        self.tokens = list(reading.tokens(source, self.complaints))
-        self.at = 0
+        super().__init__(source)
         self._depths = {"expr": 0, "relation": 0, "calc": 0}
 
     def whole(self) -> Node:
         try:
             tree = self._expression()
             self._end()
-        except _Stop:
+        except Stop:
             return Bad(at=0)
         except RecursionError:
             # Python's own stack is shorter than the limit.
-            self._complain(_NOWHERE, _TOO_NESTED)
+            self.complain(_NOWHERE, _TOO_NESTED)
             return Bad(at=0)
         if tree.height > _DEEPEST:
-            self._complain(_NOWHERE, TOO_DEEP)
+            self.complain(_NOWHERE, TOO_DEEP)
         return tree
 
     @contextmanager
@@ -99,64 +94,26 @@ class _Parser:
         """Within a rule of the grammar, which may be in itself only so many times."""
         self._depths[rule] += 1
         if self._depths[rule] > _DEEPEST:
-            self._complain(_NOWHERE, _TOO_NESTED)
-            raise _Stop
+            self.complain(_NOWHERE, _TOO_NESTED)
+            raise Stop
         yield
         self._depths[rule] -= 1
 
     def _end(self) -> None:
-        token = self._peek()
+        token = self.peek()
         if token.kind != "end":
             single = self.tokens[self.at + 1].kind == "end"
             what = "extraneous" if single else "mismatched"
             text = f"Syntax error: {what} input '{token.text}' expecting <EOF>"
-            self._complain(token.at, text)
-
-    def _peek(self) -> Token:
-        return self.tokens[self.at]
-
-    def _next(self) -> Token:
-        token = self.tokens[self.at]
-        if token.kind != "end":
-            self.at += 1
-        return token
-
-    def _take(self, *texts: str) -> Token | None:
-        """The next word, if it is one of these signs."""
-        token = self.tokens[self.at]
-        if token.kind == "sign" and token.text in texts:
-            self.at += 1
-            return token
-        return None
-
-    def _complain(self, at: int, text: str) -> None:
-        self.complaints.append(Complaint(at, text))
-
-    def _close(self, text: str) -> None:
-        """The sign that has to stand here."""
-        if self._take(text):
-            return
-        token = self._peek()
-        following = self.tokens[min(self.at + 1, len(self.tokens) - 1)]
-        if token.kind == "end":
-            self._complain(token.at, f"Syntax error: missing '{text}' at '<EOF>'")
-            return
-        if following.kind == "sign" and following.text == text:
-            said = f"Syntax error: extraneous input '{token.text}' expecting '{text}'"
-            self._complain(token.at, said)
-            self.at += 2
-            return
-        said = f"Syntax error: mismatched input '{token.text}' expecting '{text}'"
-        self._complain(token.at, said)
-        raise _Stop
+            self.complain(token.at, text)
 
     def _expression(self) -> Node:
         with self._inside("expr"):
             test = self._either()
-            mark = self._take("?")
+            mark = self.take("?")
             if mark:
                 yes = self._either()
-                self._close(":")
+                self.close(":")
                 no = self._expression()
                 test = self._call(mark.at, "_?_:_", test, yes, no)
         return test
@@ -169,7 +126,7 @@ class _Parser:
 
     def _logic(self, sign: str, term: Callable[[], Node]) -> Node:
         terms, marks = [term()], []
-        while mark := self._take(sign):
+        while mark := self.take(sign):
             marks.append(mark.at)
             terms.append(term())
         return balanced(f"_{sign}_", terms, marks)
@@ -177,7 +134,7 @@ class _Parser:
     def _relation(self) -> Node:
         with self._inside("relation"):
             node = self._sum()
-            while mark := self._take(*_RELATIONS):
+            while mark := self.take(*_RELATIONS):
                 with self._inside("relation"):
                     other = self._sum()
                 node = self._call(mark.at, _RELATIONS[mark.text], node, other)
@@ -186,7 +143,7 @@ class _Parser:
     def _sum(self) -> Node:
         with self._inside("calc"):
             node = self._product()
-            while mark := self._take(*_SUMS):
+            while mark := self.take(*_SUMS):
                 with self._inside("calc"):
                     other = self._product()
                 node = self._call(mark.at, _SUMS[mark.text], node, other)
@@ -194,7 +151,7 @@ class _Parser:
 
     def _product(self) -> Node:
         node = self._unary()
-        while mark := self._take(*_PRODUCTS):
+        while mark := self.take(*_PRODUCTS):
             with self._inside("calc"):
                 other = self._unary()
             node = self._call(mark.at, _PRODUCTS[mark.text], node, other)
@@ -205,14 +162,14 @@ class _Parser:
 
     def _unary(self) -> Node:
         for sign, function in (("!", "!_"), ("-", "-_")):
-            first = self._take(sign)
+            first = self.take(sign)
             if not first:
                 continue
             count = 1
-            if sign == "-" and self._peek().kind in ("int", "float"):
+            if sign == "-" and self.peek().kind in ("int", "float"):
                 self.at -= 1
                 break
-            while self._take(sign):
+            while self.take(sign):
                 count += 1
             node = self._member()
             if count % 2 == 0:
@@ -223,31 +180,31 @@ class _Parser:
     def _member(self) -> Node:
         node = self._primary()
         while True:
-            if mark := self._take("."):
+            if mark := self.take("."):
                 node = self._select(node, mark)
-            elif mark := self._take("["):
-                optional = self._take("?")
+            elif mark := self.take("["):
+                optional = self.take("?")
                 index = self._expression()
-                self._close("]")
+                self.close("]")
                 function = "_[?_]" if optional else "_[_]"
                 node = self._call(mark.at, function, node, index)
-            elif self._peek().text == "{" and qualified(node):
+            elif self.peek().text == "{" and qualified(node):
                 node = self._message(node)
             else:
                 return node
 
     def _select(self, operand: Node, mark: Token) -> Node:
-        optional = self._take("?")
-        token = self._peek()
+        optional = self.take("?")
+        token = self.peek()
         if token.kind == "escaped":
             self.at += 1
-            self._complain(token.at, "unsupported syntax: '`'")
+            self.complain(token.at, "unsupported syntax: '`'")
             return Bad(at=start_of(operand))
         if token.kind != "ident":
             self._no_name(token)
             return Bad(at=start_of(operand))
         self.at += 1
-        opening = None if optional else self._take("(")
+        opening = None if optional else self.take("(")
         if opening:
             args = self._arguments()
             return self._expanded(opening.at, token.text, operand, args)
@@ -259,21 +216,21 @@ class _Parser:
     def _no_name(self, token: Token) -> None:
         if token.text in ("true", "false", "null"):
             text = f"mismatched input '{token.text}' expecting IDENTIFIER"
-            self._complain(token.at, f"Syntax error: {text}")
+            self.complain(token.at, f"Syntax error: {text}")
             self.at += 1
             return
         shown = "." if token.kind == "end" else f".{token.text}"
         text = f"Syntax error: no viable alternative at input '{shown}'"
-        self._complain(token.at, text)
-        raise _Stop
+        self.complain(token.at, text)
+        raise Stop
 
     def _arguments(self) -> list[Node]:
         args: list[Node] = []
-        if not self._take(")"):
+        if not self.take(")"):
             args.append(self._expression())
-            while self._take(","):
+            while self.take(","):
                 args.append(self._expression())
-            self._close(")")
+            self.close(")")
         return args
 
     def _expanded(
@@ -288,27 +245,49 @@ class _Parser:
         try:
             made = macro(at, target, args)
         except MacroError as error:
-            self._complain(error.at, str(error))
+            self.complain(error.at, str(error))
             return Bad(at=at)
         made.height = call.height
         return made
 
     def _message(self, named: Node) -> Node:
-        mark = self._next()
+        mark = self.next()
+        fields: list[str] = []
+        marks: list[int] = []
         values: list[Node] = []
-        while not self._take("}"):
-            self._take("?")
-            self._next()
-            self._close(":")
+        optional = set()
+        while not self.take("}"):
+            if self.take("?"):
+                optional.add(len(values))
+            fields.append(self._field())
+            marks.append(self.peek().at)
+            self.close(":")
             values.append(self._expression())
-            if not self._take(","):
-                self._close("}")
+            if not self.take(","):
+                self.close("}", listed=True)
                 break
-        return as_high(Message(at=mark.at, name=qualified(named), values=values))
+        made = Message(
+            at=mark.at,
+            name=qualified(named),
+            fields=fields,
+            marks=marks,
+            values=values,
+            optional=frozenset(optional),
+        )
+        return as_high(made)
+
+    def _field(self) -> str:
+        token = self.next()
+        if token.kind != "ident":
+            expected = "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}"
+            said = f"mismatched input '{token.text}' expecting {expected}"
+            self.complain(token.at, f"Syntax error: {said}")
+            raise Stop
+        return token.text
 
     def _primary(self) -> Node:
-        dot = self._take(".")
-        token = self._next()
+        dot = self.take(".")
+        token = self.next()
         if token.kind == "ident":
             return self._named(token, dot)
         if dot is None:
@@ -317,7 +296,7 @@ class _Parser:
                 return literal
             if token.text == "(" and token.kind == "sign":
                 inner = self._expression()
-                self._close(")")
+                self.close(")")
                 return inner
             if token.text == "[" and token.kind == "sign":
                 return self._list(token)
@@ -326,21 +305,21 @@ class _Parser:
         text = f"Syntax error: mismatched input '{token.text}' expecting {_OPERAND}"
         if token.kind == "sign" and token.text not in ("in",):
             text = self._unexpected(token)
-        self._complain(token.at, text)
-        raise _Stop
+        self.complain(token.at, text)
+        raise Stop
 
     def _unexpected(self, token: Token) -> str:
         """A sign where a value should be: too much, if a value follows."""
-        following = self._peek()
+        following = self.peek()
         starts = following.kind not in ("sign", "end") or following.text in "[{(.-!"
         what = "extraneous" if starts and following.kind != "end" else "mismatched"
         return f"Syntax error: {what} input '{token.text}' expecting {_OPERAND}"
 
     def _named(self, token: Token, dot: Token | None) -> Node:
         if token.text in reading.RESERVED:
-            self._complain(token.at, f"reserved identifier: {token.text}")
+            self.complain(token.at, f"reserved identifier: {token.text}")
         name = token.text
-        opening = self._take("(")
+        opening = self.take("(")
         if opening:
             return self._expanded(opening.at, name, None, self._arguments())
         at = token.at
@@ -348,34 +327,38 @@ class _Parser:
 
     def _literal(self, token: Token) -> Node | None:
         sign, at = "", token.at
-        if token.text == "-" and self._peek().kind in ("int", "float"):
-            sign, token = "-", self._next()
-        node = literals.read(token, sign=sign, at=at)
+        if token.text == "-" and self.peek().kind in ("int", "float"):
+            sign, token = "-", self.next()
+        try:
+            node = literals.read(token, sign=sign, at=at)
+        except ValueError:
+            self.complain(at, "unable to unescape string")
+            return Bad(at=at)
         if node is not None and not literals.fits(node):
-            self._complain(at, f"invalid {node.type} literal")
+            self.complain(at, f"invalid {node.type} literal")
         return node
 
     def _list(self, mark: Token) -> Node:
         items: list[Node] = []
         optional = set()
-        while not self._take("]"):
-            if self._take("?"):
+        while not self.take("]"):
+            if self.take("?"):
                 optional.add(len(items))
             items.append(self._expression())
-            if not self._take(","):
-                self._close("]")
+            if not self.take(","):
+                self.close("]", listed=True)
                 break
         made = Items(at=mark.at, items=items, optional=frozenset(optional))
         return as_high(made)
 
     def _map(self, mark: Token) -> Node:
         entries: list[Entry] = []
-        while not self._take("}"):
-            optional = self._take("?") is not None
+        while not self.take("}"):
+            optional = self.take("?") is not None
             key = self._expression()
-            self._close(":")
+            self.colon()
             entries.append(Entry(key, self._expression(), optional))
-            if not self._take(","):
-                self._close("}")
+            if not self.take(","):
+                self.close("}", listed=True)
                 break
         return as_high(Entries(at=mark.at, entries=entries))

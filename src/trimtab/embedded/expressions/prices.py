@@ -198,7 +198,9 @@ def _listed(size: Size, factor: float) -> Priced:
 def _sliced(costs: Estimator, node: Call, signature: Signature) -> Priced:
     assert node.target is not None
     end = _constant(node.args[1], costs.size(node.target).most)
-    length = max(0, end - _constant(node.args[0], 0))
+    length = end - _constant(node.args[0], 0)
+    if length < 0:  # which is a very large number without a sign
+        length += LARGEST + 1
     return _listed(Size(length, length), 1)
 
 

@@ -127,6 +127,8 @@ def bytes_value(text: str) -> bytes:
     for found in _ESCAPED.finditer(body):
         parts.append(body[at : found.start()].encode())
         octet = found[3] or found[6]
+        if found[4] or found[5]:
+            raise ValueError("Bytes cannot be written as a code point.")
         if octet:
             parts.append(bytes([int(octet, 16 if found[3] else 8)]))
         else:

@@ -22,6 +22,7 @@ from trimtab.embedded.expressions.values import (
 )
 
 _BY_ORDER: Final = cmp_to_key(compare)
+_SUMMED: Final = (int, Uint, float, Duration)
 
 
 def size(value: Any) -> int:
@@ -48,6 +49,10 @@ def total(items: list[Any]) -> Any:
     if not items:
         return 0
     first = items[0]
+    if type(first) not in _SUMMED or any(
+        type(each) is not type(first) for each in items
+    ):
+        raise NoSuchOverload("sum(list)")
     if isinstance(first, Duration):
         return Duration(checked(sum(each.nanos for each in items)))
     if isinstance(first, float):
@@ -107,12 +112,14 @@ def distinct(items: list[Any]) -> list[Any]:
 
 
 def sort(items: list[Any]) -> list[Any]:
-    return sorted(items, key=_BY_ORDER)
+    return sort_by(items, items)
 
 
 def sort_by(items: list[Any], keys: list[Any]) -> list[Any]:
     if not isinstance(keys, list) or len(items) != len(keys):
         raise NoSuchOverload
+    if len({type(key) for key in keys}) > 1:
+        raise EvaluationError("list elements must have the same type")
     order = sorted(range(len(items)), key=lambda index: _BY_ORDER(keys[index]))
     return [items[index] for index in order]
 
@@ -123,9 +130,8 @@ def sets_contain(items: list[Any], parts: list[Any]) -> bool:
 
 def _non_zero(value: Any) -> Optional:
     empty = value is None or (hasattr(value, "__len__") and len(value) == 0)
-    return (
-        NONE if empty or (not hasattr(value, "__len__") and value == 0) else of(value)
-    )
+    zero = isinstance(value, (int, float)) and value == 0
+    return NONE if empty or zero or value == Duration(0) else of(value)
 
 
 def of(value: Any) -> Optional:

@@ -2,8 +2,8 @@
 
 The functions are those of Kubernetes 1.36: cel-go's own, its string, list, set,
 optional and two-variable libraries, and Kubernetes' for URLs, IPs, quantities and
-versions. Those for authorization are known too, although nothing that rules see can be
-given to them.
+versions. Those for authorization are known everywhere, although only policies see
+something that can be given to them.
 ``T | name(A) R`` is a method of ``T``. One capital letter stands for any type.
 """
 
@@ -230,6 +230,7 @@ decision | allowed() bool
 decision | reason() string
 format | validate(string) optional(list(string))
 format.named(string) optional(format)
+jsonpatch.escapeKey(string) string
 """
 _FORMATS: Final = (
     "dns1123Label dns1123Subdomain dns1035Label qualifiedName dns1123LabelPrefix "

@@ -6,24 +6,17 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from trimtab.embedded.expressions import conversions
-from trimtab.embedded.expressions.values import (
-    Duration,
-    EvaluationError,
-    NoSuchOverload,
-    Record,
-    Timestamp,
-    TypeName,
-    Uint,
-    entries,
-    kind_name,
-)
-from trimtab.embedded.gotext import quoted
+from trimtab.embedded.expressions import formatting
+from trimtab.embedded.expressions.values import EvaluationError, NoSuchOverload
 from trimtab.embedded.patterns import PatternError, compiled
 
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER: Final = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
-_CLAUSE = re.compile(r"%(?:%|(?:\.(\d*))?(.?))", re.DOTALL)
+SPACES: Final = (
+    "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007"
+    "\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+"""What Go counts as space, which is a little less than what Python does."""
 _QUOTED: Final = {
     "\a": "\\a",
     "\b": "\\b",
@@ -114,147 +107,13 @@ def substring(text: str, start: int, end: int | None = None) -> str:
 
 def join(items: list[str], mark: str = "") -> str:
     if not all(isinstance(each, str) for each in items):
-        raise NoSuchOverload
+        raise NoSuchOverload("join(list)" if not mark else "join(list, string)")
     return mark.join(items)
 
 
 def quote(text: str) -> str:
     return '"' + "".join(_QUOTED.get(letter, letter) for letter in text) + '"'
 
-
-def format_text(text: str, args: list[Any]) -> str:
-    """``%s`` and its like, each replaced with the next argument."""
-    used = 0
-
-    def clause(found: re.Match[str]) -> str:
-        nonlocal used
-        if found[0] == "%%":
-            return "%"
-        if used >= len(args):
-            raise EvaluationError(f"index {used} out of range")
-        if not found[2]:
-            raise EvaluationError("unexpected end of string")
-        used += 1
-        try:
-            return _clause(found[2], found[1], args[used - 1])
-        except _Unformatted as error:
-            raise EvaluationError(f"error during formatting: {error}") from None
-
-    return _CLAUSE.sub(clause, text)
-
-
-class _Unformatted(Exception):
-    """A value that a clause does not take."""
-
-
-def _clause(letter: str, precision: str | None, value: Any) -> str:
-    if letter not in _CLAUSES:
-        said = f'unrecognized formatting clause "{letter}"'
-        raise EvaluationError(f"could not parse formatting clause: {said}")
-    places = int(precision) if precision else 6
-    return _CLAUSES[letter](value, places)
-
-
-def _shown(value: Any, places: int) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(_member(each) for each in value)}]"
-    if isinstance(value, (dict, Record)):
-        pairs = sorted((_member(key), _member(item)) for key, item in entries(value))
-        return "{" + ", ".join(f"{key}:{item}" for key, item in pairs) + "}"
-    if value is None:
-        return "null"
-    if isinstance(value, TypeName):
-        return value.name
-    plain = (bool, int, float, str, bytes, Timestamp, Duration)
-    if not isinstance(value, plain):
-        raise _Unformatted(
-            "string clause can only be used on strings, bools, bytes, ints, doubles, "
-            "maps, lists, types, durations, and timestamps, was given "
-            f"{kind_name(value)}"
-        )
-    return conversions.to_string(value)
-
-
-def _member(value: Any) -> str:
-    """An item of a list or a map, as it could stand in an expression."""
-    if isinstance(value, str):
-        return quoted(value)
-    if isinstance(value, bytes):
-        return f"b{quoted(value.decode(errors='replace'))}"
-    if isinstance(value, float):
-        return f"{value:.6f}"
-    if isinstance(value, Timestamp):
-        return f'timestamp("{conversions.to_string(value)}")'
-    if isinstance(value, Duration):
-        return f'duration("{conversions.to_string(value)}")'
-    if isinstance(value, TypeName):
-        return f"type({value.name})"
-    return _shown(value, 6)
-
-
-def _whole(value: Any, *, bools: bool = False) -> int:
-    if type(value) in (int, Uint) or (bools and isinstance(value, bool)):
-        return int(value)
-    raise _Unformatted
-
-
-def _decimal(value: Any, places: int) -> str:
-    try:
-        return str(_whole(value))
-    except _Unformatted:
-        text = "decimal clause can only be used on integers, was given"
-        raise _Unformatted(f"{text} {kind_name(value)}") from None
-
-
-def _floating(letter: str, name: str) -> Callable[[Any, int], str]:
-    def clause(value: Any, places: int) -> str:
-        if value in ("NaN", "Infinity", "-Infinity"):
-            value = float(value)
-        if not isinstance(value, float):
-            text = f"{name} clause can only be used on doubles, was given"
-            raise _Unformatted(f"{text} {kind_name(value)}")
-        return f"{value:.{places}{letter}}"
-
-    return clause
-
-
-def _based(letter: str, text: str, *, bools: bool) -> Callable[[Any, int], str]:
-    def clause(value: Any, places: int) -> str:
-        try:
-            return format(_whole(value, bools=bools), letter)
-        except _Unformatted:
-            raise _Unformatted(f"{text}, was given {kind_name(value)}") from None
-
-    return clause
-
-
-def _hex(letter: str) -> Callable[[Any, int], str]:
-    whole = _based(
-        letter,
-        "only integers, byte buffers, and strings can be formatted as hex",
-        bools=False,
-    )
-
-    def clause(value: Any, places: int) -> str:
-        if isinstance(value, str):
-            value = value.encode()
-        if isinstance(value, bytes):
-            return value.hex().upper() if letter == "X" else value.hex()
-        return whole(value, places)
-
-    return clause
-
-
-_CLAUSES: Final[dict[str, Callable[[Any, int], str]]] = {
-    "s": _shown,
-    "d": _decimal,
-    "f": _floating("f", "fixed-point"),
-    "e": _floating("e", "scientific"),
-    "b": _based("b", "only integers and bools can be formatted as binary", bools=True),
-    "o": _based("o", "octal clause can only be used on integers", bools=False),
-    "x": _hex("x"),
-    "X": _hex("X"),
-}
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "contains": lambda text, part: part in text,
@@ -271,8 +130,8 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "replace": replace,
     "split": split,
     "substring": substring,
-    "trim": str.strip,
-    "format": format_text,
+    "trim": lambda text: text.strip(SPACES),
+    "format": formatting.format_text,
     "strings.quote": quote,
     "join": join,
 }

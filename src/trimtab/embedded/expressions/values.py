@@ -8,6 +8,7 @@ which fields it has; only the fields that an expression looks at are ever conver
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import total_ordering
 from typing import Any, Final
 
 import msgspec
@@ -21,12 +22,15 @@ SMALLEST: Final = -(2**63)
 class EvaluationError(Exception):
     """An expression that has no value for what it was given; the text says why."""
 
+    cost = 0
+    """What finding that out has cost."""
+
 
 class NoSuchOverload(EvaluationError):
     """A function that was called with what it does not take."""
 
-    def __init__(self) -> None:
-        super().__init__("no such overload")
+    def __init__(self, call: str = "") -> None:
+        super().__init__(f"no such overload: {call}" if call else "no such overload")
 
 
 class OverBudget(Exception):
@@ -39,10 +43,26 @@ class Uint(int):
     __slots__ = ()
 
 
-class Timestamp(msgspec.Struct, frozen=True, gc=False, order=True):
-    """An instant, in nanoseconds since 1970."""
+@total_ordering
+class Timestamp(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """An instant, in nanoseconds since 1970; the same one in every time zone."""
 
     nanos: int
+    offset: int = 0
+    """The seconds that its time zone is ahead, which only its text shows."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timestamp) and self.nanos == other.nanos
+
+    def __lt__(self, other: Timestamp) -> bool:
+        return self.nanos < other.nanos
+
+    def __hash__(self) -> int:
+        return hash(self.nanos)
+
+    def later(self, nanos: int) -> Timestamp:
+        """The instant so much later, in the same time zone."""
+        return Timestamp(self.nanos + nanos, self.offset)
 
 
 class Duration(msgspec.Struct, frozen=True, gc=False, order=True):
@@ -214,12 +234,13 @@ def contains(items: list[Any], value: Any) -> bool:
     return any(equal(item, value) for item in items)
 
 
-def compare(one: Any, other: Any) -> int:
+def compare(one: Any, other: Any, operator: str = "") -> int:
     """-1, 0 or 1; an error if the two have no order."""
     kind, with_kind = type(one), type(other)
     mixed = kind in _NUMBERS and with_kind in _NUMBERS
     if not mixed and (kind is not with_kind or kind not in _ORDERED):
-        raise NoSuchOverload
+        unordered = kind not in _NUMBERS and kind not in _ORDERED
+        raise NoSuchOverload(operator if unordered else "")
     if one != one or other != other:
         raise EvaluationError("NaN values cannot be ordered")
     return int(one > other) - int(one < other)

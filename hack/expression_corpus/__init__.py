@@ -1,0 +1,1 @@
+"""A corpus of expressions, for rules of custom resources."""
