@@ -23,6 +23,9 @@ KINDS = (
     "roles",
     "rolebindings",
     "priorityclasses",
+    "apiservices",
+    "flowschemas",
+    "prioritylevelconfigurations",
 )
 SERVER_SET = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
 

@@ -43,9 +43,13 @@ SHAPES = DATA / "builtin" / "data" / "shapes.json"
 INTERNAL = DATA / "builtin" / "data" / "internal.json"
 VERSION = "v0.36.3"
 KUBERNETES = "kubernetes@v1.36.3/pkg/apis"
-APIMACHINERY = f"apimachinery@{VERSION}/pkg/apis/meta"
+ELSEWHERE = {
+    "meta": f"apimachinery@{VERSION}/pkg/apis/meta",
+    "apiregistration": f"kube-aggregator@{VERSION}/pkg/apis/apiregistration",
+}
 
 PREFIX = "io.k8s.api."
+AGGREGATOR = "io.k8s.kube-aggregator.pkg.apis."
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 EXTRA = (
     "policy.v1.Eviction",
@@ -80,6 +84,15 @@ PRINTED = (
     "autoscaling.HPAScalingRules",
     "autoscaling.MetricSpec",
     "scheduling.PriorityClass",
+    "flowcontrol.FlowSchemaSpec",
+    "flowcontrol.PriorityLevelConfigurationSpec",
+    "networking.ServiceCIDRSpec",
+    "networking.ParentReference",
+    "certificates.CertificateSigningRequestCondition",
+    "resource.ResourceClaimSpec",
+    "resource.ResourceClaimTemplateSpec",
+    "resource.ResourceClaimStatus",
+    "resource.ResourceSliceSpec",
 )
 """Internal types that stand in messages, or hold what does."""
 VALUES = {
@@ -161,7 +174,7 @@ class Reader:
     def package(self, name: str) -> Package:
         if name not in self._packages:
             group, version = name.split(".")
-            base = APIMACHINERY if group == "meta" else f"api@{VERSION}/{group}"
+            base = ELSEWHERE.get(group, f"api@{VERSION}/{group}")
             folder = self._modules / base / version
             self._packages[name] = Package(folder, name)
         return self._packages[name]
@@ -314,11 +327,12 @@ class Plain(Package):
 
 
 def roots() -> Iterator[str]:
-    """Every type that is a kind of its own, but those of other modules."""
+    """Every type that is a kind of its own, but CRDs."""
     for line in (DATA / "data" / "resources.jsonl").read_text().splitlines():
         name = json.loads(line)["definition"]
-        if name.startswith(PREFIX):
-            yield name.removeprefix(PREFIX)
+        for prefix in (PREFIX, AGGREGATOR):
+            if name.startswith(prefix):
+                yield name.removeprefix(prefix)
     yield from EXTRA
 
 

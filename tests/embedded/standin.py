@@ -69,6 +69,7 @@ class StandIn:
         self.steps = 0
         self.maintained = 0
         self.maintain_again = 3600.0
+        self.deprecated: set[tuple[str, str, str, str]] = set()
 
     def admit(self, request: ApiRequest) -> ApiRequest:
         return request

@@ -238,6 +238,15 @@ async def test_a_pod_tolerates_lost_nodes_for_a_while(ask: Asker) -> None:
     assert made.obj["spec"]["tolerations"] == [everything]
 
 
+async def test_a_new_node_is_not_ready_for_pods(ask: Asker) -> None:
+    ready = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    own = {"key": "example.com/own", "effect": "NoExecute"}
+    for given, kept in (([], [ready]), ([own], [own, ready]), ([ready], [ready])):
+        node = {"metadata": {"name": "a"}, "spec": {"taints": given}}
+        made = await ask("POST", "/api/v1/nodes", node, dryRun="All")
+        assert made.obj["spec"]["taints"] == kept
+
+
 async def _limited(ask: Asker, **item: Any) -> None:
     """A limit range that the server minds from now on."""
     body = {"metadata": {"name": "limits"}, "spec": {"limits": [item]}}

@@ -49,15 +49,6 @@ def test_what_is_not_there_has_no_document() -> None:
     assert discovery.resource_list(table(), group="apps", version="v2") is None
 
 
-def test_a_group_that_is_not_served_is_told_apart() -> None:
-    unserved = {each.group for each in resources() if not each.served}
-    assert "resource.k8s.io" in unserved
-    kept = [each for each in resources() if each.served]
-    names = [each["name"] for each in discovery.group_list(kept)["groups"]]
-    assert "apiregistration.k8s.io" in names
-    assert not unserved & set(names)
-
-
 @given(st.randoms())
 def test_the_most_mature_version_comes_first(random: Random) -> None:
     shuffled = list(ORDER)

@@ -10,7 +10,6 @@ import pytest
 from msgspec import UNSET
 
 from hack import record_embedded_facts as record
-from trimtab.embedded import facts
 from trimtab.embedded.facts import DATA, Definitions, definitions, resources
 from trimtab.embedded.types import OBJECT_META, Type
 from trimtab.testing import cluster
@@ -250,7 +249,6 @@ def test_resources_stand_in_the_order_of_the_server() -> None:
     versions = [each.version for each in resources() if each.group == "autoscaling"]
     assert versions == ["v2", "v1"]
     assert groups[-1] == "flowcontrol.apiserver.k8s.io"
-    assert {*groups} >= facts.UNSERVED
 
 
 def test_the_facts_are_small_and_without_prose() -> None:

@@ -23,11 +23,6 @@ pytestmark = pytest.mark.cluster("embedded", "real")
 # What a real control plane has and an embedded one has no use for, by kind or by name.
 ABSENT_KINDS = {
     "ComponentStatus": "nobody but it runs",
-    "APIService": "nothing is aggregated",
-    "FlowSchema": "requests come one at a time",
-    "PriorityLevelConfiguration": "requests come one at a time",
-    "IPAddress": "addresses of Services are kept with the Services",
-    "ServiceCIDR": "there is one network, which does not change",
     "Lease": "there is one server",
 }
 ABSENT = {
@@ -70,6 +65,7 @@ def expected() -> dict[str, Plain]:
     furniture += [f"ConfigMap {place}/kube-root-ca.crt" for place in PLACES]
     furniture.append("ConfigMap kube-system/extension-apiserver-authentication")
     furniture.append("Service default/kubernetes")
+    furniture += ["ServiceCIDR /kubernetes", "IPAddress /10.0.0.1"]
     return found | {name: {} for name in furniture}
 
 

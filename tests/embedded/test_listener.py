@@ -223,27 +223,24 @@ async def test_an_upgrade_that_is_no_stream_is_ignored(server: Standing) -> None
     assert text.startswith(b"HTTP/1.1 200 ")
 
 
-async def test_head_is_answered_for_health_and_for_nothing_else(
+async def test_an_answer_to_head_has_no_body(
     session: aiohttp.ClientSession, server: Standing
 ) -> None:
     server.api.routes["/healthz"] = lambda _: Answer(body=b"ok")
     async with session.head("/healthz") as answer:
         assert (answer.status, answer.headers["Content-Length"]) == (200, "2")
         assert await answer.read() == b""
-    for path in ("/version", "/api/v1/namespaces/default"):
-        async with session.head(path) as answer:
-            assert answer.status == 405
-    assert [each.method for each in server.api.requests] == ["GET"]
+    assert [each.method for each in server.api.requests] == ["HEAD"]
 
 
-async def test_methods_that_the_api_does_not_have_are_refused(
+async def test_whether_a_path_takes_a_method_is_for_the_api_to_say(
     session: aiohttp.ClientSession, server: Standing
 ) -> None:
-    for method in ("OPTIONS", "TRACE", "PROPFIND"):
+    methods = ["OPTIONS", "TRACE", "PROPFIND"]
+    for method in methods:
         async with session.request(method, "/api/v1/pods") as answer:
-            assert answer.status == 405
-            assert (await answer.json())["reason"] == "MethodNotAllowed"
-    assert not server.api.requests
+            await answer.read()
+    assert [each.method for each in server.api.requests] == methods
 
 
 @pytest.mark.parametrize(

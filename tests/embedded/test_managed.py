@@ -25,11 +25,11 @@ from trimtab.embedded.managed import (
     ANCIENT,
     MAXIMUM_UPDATERS,
     after_update,
-    with_settled_times,
     zero,
 )
 from trimtab.embedded.resets import resets_of
 from trimtab.embedded.scalefields import from_scale, to_scale
+from trimtab.embedded.settling import with_settled_times
 from trimtab.embedded.types import of_structural
 
 POD = json.loads(

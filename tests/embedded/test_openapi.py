@@ -241,12 +241,46 @@ def test_documents_without_crds_have_no_custom_kinds() -> None:
     assert not [path for path in made.v3_index()["paths"] if "example" in path]
 
 
-def test_no_document_has_prose_but_that_of_crds(documents: OpenApi) -> None:
-    own = set(re.findall(r'"description": "([^"]+)"', json.dumps(CRDS))) | {"OK"}
+def test_every_kind_and_each_of_its_fields_is_described(documents: OpenApi) -> None:
+    for resource in resources():
+        place = f"apis/{resource.api_version}" if resource.group else "api/v1"
+        schemas = third(documents, place)["components"]["schemas"]
+        schema = schemas[resource.definition]
+        for part in (schema, *schema["properties"].values()):
+            assert re.fullmatch(r"[A-Z].+\.", part["description"]), resource.kind
+
+
+def test_every_type_is_described_in_one_line(documents: OpenApi) -> None:
+    own = set(re.findall(r'"description": "([^"]+)"', json.dumps(CRDS)))
     for path in PLACES:
-        for part in parts(third(documents, path)):
-            said = part.get("description", "OK")
-            assert isinstance(said, dict) or said in own
+        for schema in third(documents, path)["components"]["schemas"].values():
+            said = schema.get("description", "It is somebody's own.")
+            assert said in own or re.fullmatch(r"[A-Z].{2,118}\.", said)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("core.v1.ContainerPort", "A container port."),
+        ("core.v1.EnvVar", "An env var."),
+        ("core.v1.PodSpec", "What is wanted of a Pod."),
+        ("core.v1.PodList", "Objects of the kind Pod."),
+        ("core.v1.NFSVolumeSource", "A NFS volume source."),
+    ],
+)
+def test_what_nobody_described_is_called_by_its_name(
+    documents: OpenApi, kind: str, text: str
+) -> None:
+    schemas = third(documents, "api/v1")["components"]["schemas"]
+    assert schemas[f"io.k8s.api.{kind}"]["description"] == text
+
+
+def test_a_field_is_described_by_what_its_schema_tells(documents: OpenApi) -> None:
+    schemas = third(documents, "api/v1")["components"]["schemas"]
+    fields = schemas["io.k8s.api.core.v1.PodStatus"]["properties"]
+    assert fields["startTime"]["description"].startswith("An instant")
+    assert fields["conditions"]["description"] == "One entry for each type."
+    assert "description" not in fields["phase"]
 
 
 def explained(document: JSON, words: str) -> str:

@@ -216,6 +216,23 @@ async def test_custom_objects_have_only_their_metadata_in_protobuf(
     await same_in_both(ask, websites, form=f";as=PartialObjectMetadataList;{META}")
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "flowcontrol.apiserver.k8s.io/v1/flowschemas",
+        "flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations",
+        "networking.k8s.io/v1/servicecidrs",
+        "networking.k8s.io/v1/ipaddresses",
+        "apiregistration.k8s.io/v1/apiservices",
+    ],
+)
+async def test_what_every_server_has_says_the_same_in_both(
+    ask: Asker, path: str
+) -> None:
+    found = await same_in_both(ask, f"/apis/{path}?limit=5")
+    assert told(found)["items"]
+
+
 @pytest.mark.parametrize("path", ["/api", "/apis", "/apis/apps", "/apis/apps/v1"])
 async def test_discovery_says_the_same_in_both(ask: Asker, path: str) -> None:
     await same_in_both(ask, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,11 +11,12 @@ from hack.protobuf.record import kinds
 from tests.embedded.apis import api_on
 from tests.embedded.protobuf_bodies import Body, bodies
 from tests.embedded.test_protobuf_bodies import same
+from trimtab.embedded import protobuf_parts
 from trimtab.embedded.api import WatchAnswer
 from trimtab.embedded.bodies import PROTOBUF
 from trimtab.embedded.inprocess import ADMIN
 from trimtab.embedded.messages import Messages
-from trimtab.embedded.protobuf import MAGIC, decode
+from trimtab.embedded.protobuf import MAGIC, decode, message_name
 from trimtab.embedded.protobuf_encoding import encode, event, has_message, message
 from trimtab.embedded.requests import ApiRequest
 from trimtab.embedded.store import Store
@@ -45,6 +47,15 @@ def test_what_was_written_is_read_as_the_same_object() -> None:
     for each in bodies():
         written = encode(*each.known, each.object)
         assert same(decode(written)) == same(each.object), (each.known, each.filling)
+
+
+def test_a_stored_object_is_written_as_if_all_of_it_had_been_decoded() -> None:
+    for each in bodies():
+        name = message_name(*each.known)
+        stored = msgspec.json.encode(each.object)
+        for _ in range(2):  # what was written is remembered
+            found = protobuf_parts.message(name, stored)
+            assert found == message(name, each.object), (each.known, each.filling)
 
 
 def test_a_list_holds_the_messages_of_its_items() -> None:
@@ -83,6 +94,15 @@ def test_kept_messages_are_those_of_their_objects_within_bounds(
         meta = {"name": "x" * number * number}
         assert found == message("core.v1.ConfigMap", {"metadata": meta})
         assert messages.size <= 1000
+
+
+@given(st.lists(st.integers(0, 40), max_size=60))
+def test_a_list_is_the_messages_of_its_objects_however_long(asked: list[int]) -> None:
+    messages = Messages(limit=1000)
+    values = [b'{"metadata":{"name":"%s"}}' % (b"x" * number) for number in asked]
+    found = list(messages.each("core.v1.ConfigMap", values))
+    assert found == [messages.of("core.v1.ConfigMap", value) for value in values]
+    assert messages.size <= 1000
 
 
 async def test_a_watch_that_has_expired_says_so_in_protobuf() -> None:

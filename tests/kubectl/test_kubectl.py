@@ -26,8 +26,6 @@ from trimtab.testing.cluster import started
 HERE = Path(__file__).parent
 VERSION = "v1.36."
 SECONDS = 60
-# What the embedded server does not do yet: descriptions of built-in fields.
-LATER_NAMES = frozenset({"explain-recursive"})
 REPLACED = (
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<uid>"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "<time>"),
@@ -125,17 +123,11 @@ def outcomes(request: pytest.FixtureRequest) -> Iterator[dict[str, Outcome]]:
         yield {case.name: run(case, environment) for case in cases()}
 
 
-def parameter(case: Case) -> Any:
-    """A case, and which clusters it runs on."""
-    later = case.name in LATER_NAMES
-    kinds = ("real",) if later else ("embedded", "real")
-    return pytest.param(case, id=case.name, marks=pytest.mark.cluster(*kinds))
-
-
 if kubectl() is not None:
 
     @pytest.mark.timeout(600)
-    @pytest.mark.parametrize("case", [parameter(case) for case in COMPARED])
+    @pytest.mark.cluster("embedded", "real")
+    @pytest.mark.parametrize("case", COMPARED, ids=lambda case: case.name)
     def test_kubectl_gets_what_a_real_server_gave_it(
         case: Case, outcomes: dict[str, Outcome]
     ) -> None:

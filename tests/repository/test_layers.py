@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LINTER = Path(sys.executable).parent / "lint-imports"
 PACKAGES = [
     *("api", "client", "cache", "runtime", "pool", "operators"),
-    *("embedded", "kubelet", "sim", "testing", "console", "cli"),
+    *("embedded", "kubelet", "sim", "testing", "authoring", "console", "cli"),
 ]
 
 
@@ -51,6 +51,8 @@ FORBIDDEN = [
     ("testing", "trimtab.operators"),
     ("operators", "trimtab.embedded"),
     ("operators/vmafx", "trimtab.operators.sessions"),
+    ("authoring", "trimtab.operators"),
+    ("runtime", "trimtab.authoring"),
     ("console", "trimtab.cli"),
 ]
 
@@ -83,6 +85,7 @@ def test_the_imports_that_the_layers_allow_are_accepted(tmp_path: Path) -> None:
         "kubelet": "runtime",
         "sim": "embedded",
         "testing": "sim",
+        "authoring": "embedded",
         "console": "runtime",
         "cli": "operators.vmafx",
     }

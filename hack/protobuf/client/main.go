@@ -116,6 +116,9 @@ func main() {
 	_, groups, err := about.ServerGroupsAndResources()
 	check(err)
 	must(len(groups) > 10, "discovery")
+	described, err := about.OpenAPISchema()
+	check(err)
+	must(len(described.Definitions.AdditionalProperties) > 500, "OpenAPI")
 	check(pods.DeleteCollection(ctx, meta.DeleteOptions{GracePeriodSeconds: new(int64)}, meta.ListOptions{}))
 	for kind, count := range seen.seen {
 		fmt.Println(count, kind)

@@ -2,7 +2,8 @@
 
 The plugins that a real server has on by default and that clients see the work of:
 namespaces must be there, pods get a service account with its token, a priority,
-tolerations and the limits of their namespace.
+tolerations, the limits of their namespace and what their runtime class adds; a new node
+is not ready; claims and ingresses get a class, and volumes are protected.
 """
 
 from __future__ import annotations
@@ -12,20 +13,25 @@ from typing import Any
 
 import msgspec
 
+from trimtab.api.quantity import Quantity
 from trimtab.embedded import status
+from trimtab.embedded.classes import INGRESSES, PRIORITIES, STORAGES, Classes
 from trimtab.embedded.definitions import is_true
+from trimtab.embedded.finalizers import CLAIMS, FINALIZERS, protect
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.limits import apply_limits, claim_complaints
 from trimtab.embedded.metadata import metadata_of
+from trimtab.embedded.runtimes import Rejected, apply_runtime
 from trimtab.embedded.status import GroupResource
 from trimtab.embedded.store import Store
 
 NAMESPACES = "core/namespaces/"
 ACCOUNTS = "core/serviceaccounts/"
-LIMITS = "core/limitranges/"
-PRIORITIES = "scheduling.k8s.io/priorityclasses/"
 PODS = "core/pods/"
-CLAIMS = "core/persistentvolumeclaims/"
+NODES = "core/nodes/"
+INGRESS = "networking.k8s.io/ingresses/"
+STORAGE_NOTE = "volume.beta.kubernetes.io/storage-class"
+INGRESS_NOTE = "kubernetes.io/ingress.class"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 TOLERATED_SECONDS = 300
@@ -39,23 +45,32 @@ class Admission:
     def __init__(self, store: Store, *, name: Callable[[str], str]) -> None:
         self._store = store
         self._name = name
+        self._classes = Classes(store)
 
     def create(self, kind: Kind, obj: Plain, namespace: str) -> None:
         """Admit a new object, or say why not; may add to it."""
         if kind.prefix == PRIORITIES:
             self._check_default(kind, obj)
+        if kind.prefix in FINALIZERS:
+            protect(kind.prefix, obj)
         if kind.custom is not None and is_true(kind.custom.crd, "Terminating"):
             raise status.forbidden(kind.about, _name(obj), TERMINATING)
+        if kind.prefix == NODES:
+            _taint(obj)
         if not kind.namespaced:
             return
         self._check_namespace(kind, obj, namespace)
         if kind.prefix == CLAIMS:
             self._limits(kind, obj, namespace)
+            self._class(obj, "storageClassName", STORAGE_NOTE, STORAGES)
+        if kind.prefix == INGRESS:
+            self._class(obj, "ingressClassName", INGRESS_NOTE, INGRESSES)
         if kind.prefix == PODS:
             self._limits(kind, obj, namespace)
             self._account(kind, obj, namespace)
             self._priority(kind, obj)
             _tolerate(obj)
+            self._runtime(kind, obj)
 
     def update(self, kind: Kind, obj: Plain, old: Plain) -> None:
         """Admit a change, or say why not; may add to it."""
@@ -65,6 +80,9 @@ class Admission:
             for field in ("priority", "preemptionPolicy"):
                 if field in old["spec"]:
                     obj["spec"].setdefault(field, old["spec"][field])
+            _tolerate(obj)
+        if kind.prefix == CLAIMS:
+            self._check_growth(kind, obj, old)
 
     def _read(self, key: str) -> Plain | None:
         row = self._store.get(key)
@@ -91,8 +109,7 @@ class Admission:
         raise problem
 
     def _limits(self, kind: Kind, obj: Plain, namespace: str) -> None:
-        rows = self._store.range(f"{LIMITS}{namespace}/")
-        ranges = [msgspec.json.decode(row.value) for row in rows]
+        ranges = self._classes.limits(namespace)
         if not ranges:
             return
         check = claim_complaints if kind.prefix == CLAIMS else apply_limits
@@ -142,7 +159,8 @@ class Admission:
     def _priority(self, kind: Kind, obj: Plain) -> None:
         spec = obj["spec"]
         name = spec.get("priorityClassName", "")
-        found = self._read(PRIORITIES + name) if name else self._default_priority()
+        classes = self._classes
+        found = classes.priority(name) if name else classes.default_priority
         if name and found is None:
             raise status.forbidden(
                 kind.about,
@@ -175,7 +193,7 @@ class Admission:
 
     def _check_default(self, kind: Kind, obj: Plain) -> None:
         """One class at most is that of pods that name none."""
-        default = self._default_priority() if obj.get("globalDefault") else None
+        default = self._classes.default_priority if obj.get("globalDefault") else None
         if default is not None and _name(default) != _name(obj):
             raise status.forbidden(
                 kind.about,
@@ -184,13 +202,41 @@ class Admission:
                 "one default can exist",
             )
 
-    def _default_priority(self) -> Plain | None:
-        defaults = [
-            obj
-            for row in self._store.range(PRIORITIES)
-            if (obj := msgspec.json.decode(row.value)).get("globalDefault")
-        ]
-        return min(defaults, key=lambda obj: int(obj["value"]), default=None)
+    def _class(self, obj: Plain, field: str, note: str, prefix: str) -> None:
+        """Who names no class gets the default one, if there is one."""
+        if field in obj["spec"] or note in (metadata_of(obj).get("annotations") or ()):
+            return
+        if name := self._classes.default_of(prefix):
+            obj["spec"][field] = name
+
+    def _check_growth(self, kind: Kind, obj: Plain, old: Plain) -> None:
+        """A claim that has its volume grows only if its class lets it."""
+        bound = (old.get("status") or {}).get("phase") == "Bound"
+        if not bound or _size(obj) <= _size(old):
+            return
+        name = obj["spec"].get("storageClassName")
+        found = self._classes.storage(name) if name else None
+        if found is None or not found.get("allowVolumeExpansion"):
+            raise status.forbidden(
+                kind.about,
+                _name(obj),
+                "only dynamically provisioned pvc can be resized and the storageclass "
+                "that provisions the pvc must support resize",
+            )
+
+    def _runtime(self, kind: Kind, obj: Plain) -> None:
+        spec = obj["spec"]
+        name = spec.get("runtimeClassName")
+        if name is None and "overhead" not in spec:
+            return
+        found = None if name is None else self._classes.runtime(name)
+        try:
+            if name is not None and found is None:
+                called = status.quoted(name)
+                raise Rejected(f"pod rejected: RuntimeClass {called} not found")
+            apply_runtime(spec, found)
+        except Rejected as problem:
+            raise status.forbidden(kind.about, _name(obj), str(problem)) from None
 
 
 def _name(obj: Plain) -> str:
@@ -217,6 +263,19 @@ def _token_sources() -> Plain:
         {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": namespace}]}},
     ]
     return {"sources": sources, "defaultMode": 420}
+
+
+def _taint(node: Plain) -> None:
+    """No Pod is placed on a node that has not yet said that it is ready."""
+    wanted = {"key": TOLERATED[0], "effect": "NoSchedule"}
+    taints = node.setdefault("spec", {}).setdefault("taints", [])
+    if not any(wanted.items() <= taint.items() for taint in taints):
+        taints.append(wanted)
+
+
+def _size(claim: Plain) -> Quantity:
+    asked = (claim["spec"].get("resources") or {}).get("requests") or {}
+    return Quantity(asked.get("storage", 0))
 
 
 def _tolerate(obj: Plain) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
+from typing import Protocol
 
 import msgspec
 
@@ -12,7 +13,6 @@ from trimtab.embedded import bodies, status
 from trimtab.embedded.bodies import JSON
 from trimtab.embedded.forms import Renderer
 from trimtab.embedded.status import ApiProblem
-from trimtab.embedded.watching import Watcher
 from trimtab.embedded.writes import Outcome, Write
 
 PLAIN = "text/plain"
@@ -32,10 +32,18 @@ class Answer(msgspec.Struct, kw_only=True):
     body: bytes | Iterator[bytes] = b""
 
 
+class Chunks(Protocol):
+    """Some of a watch at a time; :class:`trimtab.embedded.watching.Watcher` is one."""
+
+    async def chunk(self) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
 class WatchAnswer(msgspec.Struct, kw_only=True):
     """A watch that has begun; its watcher is read until it is over."""
 
-    watcher: Watcher
+    watcher: Chunks
     status: int = 200
     content_type: str = JSON
 

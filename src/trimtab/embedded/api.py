@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from random import Random
+from typing import Any
 
 import msgspec
 
-from trimtab.embedded import bodies, reading, status
+from trimtab.embedded import bodies, components, reading, status
 from trimtab.embedded.admission import Admission
 from trimtab.embedded.allocation import Allocation
 from trimtab.embedded.answers import Answer as Answer
@@ -20,11 +21,16 @@ from trimtab.embedded.answers import WatchAnswer as WatchAnswer
 from trimtab.embedded.answers import telling, warned, written
 from trimtab.embedded.authentication import StaticToken, StaticTokens
 from trimtab.embedded.bodies import JSON
-from trimtab.embedded.bootstrap import furnish, install
+from trimtab.embedded.bootstrap import furnish, install, recorded
+from trimtab.embedded.calls import Calls, Exchange, Pending
 from trimtab.embedded.catalog import Catalog
-from trimtab.embedded.deletion import Deletion, delete_options
-from trimtab.embedded.documents import TEXT, Documents
+from trimtab.embedded.chain import Chain, Plugin
+from trimtab.embedded.controllers import Controllers
+from trimtab.embedded.deletion import Deletion
+from trimtab.embedded.documents import TEXT, Documents, headers_of
+from trimtab.embedded.flows import API_VERSION
 from trimtab.embedded.forms import Renderer
+from trimtab.embedded.guards import Guards
 from trimtab.embedded.kinds import Kind
 from trimtab.embedded.lifecycle import Lifecycle
 from trimtab.embedded.lists import (
@@ -32,30 +38,33 @@ from trimtab.embedded.lists import (
     list_request,
     number_of,
     too_large_version,
-    wants_initial,
 )
 from trimtab.embedded.messages import Messages
 from trimtab.embedded.metadata import Stamps
-from trimtab.embedded.rbac.aggregation import Aggregation
+from trimtab.embedded.podsecurity.plugin import PodSecurity
+from trimtab.embedded.policies.plugins import policies
+from trimtab.embedded.quota import Quotas
 from trimtab.embedded.rbac.authorizer import Authorizer
-from trimtab.embedded.rbac.escalation import Escalation
 from trimtab.embedded.rbac.impersonation import Impersonation
 from trimtab.embedded.registry import Registry
+from trimtab.embedded.removals import Removals
 from trimtab.embedded.requests import ApiRequest, Target, target_of
 from trimtab.embedded.reviews import Reviews
+from trimtab.embedded.routes import check_document, is_tabled, not_found, routed
 from trimtab.embedded.selection import Selection, selection_of
+from trimtab.embedded.signers import Issue
 from trimtab.embedded.status import ApiProblem, NoSuchPath
 from trimtab.embedded.store import Store
+from trimtab.embedded.streams import Streams
 from trimtab.embedded.subresources import Subresources
-from trimtab.embedded.suspended import SuspendedJobs
 from trimtab.embedded.tokens import Tokens
-from trimtab.embedded.watching import Hub, View, Watcher
+from trimtab.embedded.watching import Hub
+from trimtab.embedded.webhooks.conversion import Conversion
+from trimtab.embedded.webhooks.plugin import Webhooks
+from trimtab.embedded.webhooks.targets import Targets
 from trimtab.embedded.writes import Outcome, Write, write_of
 
-WATCH_SECONDS = (1800.0, 3600.0)
 MAINTENANCE = 10.0
-NOT_ALLOWED = "the server does not allow this method on the requested resource"
-VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,24 +89,34 @@ class Api:
         settings: Settings | None = None,
         clock: Callable[[], float] | None = None,
         static: Iterable[StaticToken] = (),
+        issue: Issue | None = None,
     ) -> None:
         self.store = store
         self.settings = settings or Settings()
-        self.catalog = Catalog()
+        self.deprecated: set[tuple[str, str, str, str]] = set()
+        """What was asked for and will go some day: group, version, plural, below."""
+        self.calls = Calls(random)
+        targets = Targets(store)
+        self.catalog = Catalog(
+            lambda crd: Conversion(crd, calls=self.calls, targets=targets)
+        )
         self._now = now
         # Ages are measured on a clock that never jumps, where there is one.
         self._clock = clock or (lambda: now().timestamp())
-        self._random = random
         self._hub = Hub(store)
         self._messages = Messages()
         self.allocation = Allocation(store, self.settings.service_network)
-        stamps = Stamps(now=now, random=random)
+        stamps = Stamps(now=now, random=random, calls=self.calls)
+        self._authorizer = Authorizer(store)
+        self._security = PodSecurity(store)
+        self._quotas = Quotas(store, catalog=self.catalog)
         self.registry = Registry(
             store,
             stamps=stamps,
             admission=Admission(store, name=stamps.name),
             deletion=Deletion(),
-            allocate=self.allocation.allocate,
+            allocate=self._allocate,
+            chain=Chain(self._plugins()),
         )
         self._lifecycle = Lifecycle(
             store,
@@ -106,40 +125,81 @@ class Api:
             now=lambda: now().timestamp(),
             furnish=lambda name: furnish(self, name),
         )
-        self._suspended = SuspendedJobs(
-            store, catalog=self.catalog, registry=self.registry, now=now
+        self._controllers = Controllers(
+            store,
+            catalog=self.catalog,
+            registry=self.registry,
+            authorizer=self._authorizer,
+            quotas=self._quotas,
+            flows=recorded(API_VERSION),
+            furnish=lambda name: furnish(self, name),
+            issue=issue,
+            now=now,
         )
+        self._removals = Removals(self.registry, calls=self.calls)
+        self._streams = Streams(self._hub, calls=self.calls, random=random)
         self._subresources = Subresources(
             self.registry, self.catalog, tokens=tokens, now=now
         )
-        self._authorizer = Authorizer(store)
         self._impersonation = Impersonation(self._authorizer)
-        self._escalation = Escalation(self._authorizer)
-        self._aggregation = Aggregation(
-            store, catalog=self.catalog, registry=self.registry
+        self._guards = Guards(
+            store,
+            self._authorizer,
+            catalog=self.catalog,
+            security=self._security,
+            now=now,
         )
         self._reviews = Reviews(
             tokens,
+            registry=self.registry,
             static=StaticTokens(static),
             authorizer=self._authorizer,
             now=now,
         )
-        self._documents = Documents(self.catalog, address=self.settings.address)
+        self._documents = Documents(
+            self.catalog, address=self.settings.address, tokens=tokens
+        )
         self._lifecycle.start()
-        self._suspended.start()
-        self._aggregation.start()
+        self._controllers.start()
         install(self)
         while self.work():
             pass
 
+    def _plugins(self) -> list[Plugin]:
+        """Who is asked about a write, in this order."""
+        return [
+            self._security,
+            *policies(self.store, self.catalog, self._authorizer),
+            Webhooks(
+                self.store,
+                calls=self.calls,
+                authorizer=self._authorizer,
+                versions=self.catalog.versions,
+                convert=lambda obj, kind: kind.converted(obj),
+            ),
+            self._quotas,
+        ]
+
+    def _allocate(self, what: str, wanted: Any) -> Any:
+        """The same in each run of a request, unless somebody else has it by now."""
+        if wanted:
+            return self.allocation.allocate(what, wanted)
+        drawn = self.calls.draw(what, lambda: self.allocation.allocate(what, None))
+        if self.allocation.is_free(drawn):
+            return drawn
+        return self.calls.redraw(what, self.allocation.allocate(what, None))
+
     def work(self) -> bool:
         """Do some of what follows from writes; True if there is more to do."""
-        more = self._suspended.step()
-        more = self._aggregation.step() or more
-        return self._lifecycle.step() or more
+        revision = self.catalog.revision
+        more = self._controllers.step()
+        more = self._lifecycle.step() or more
+        # Kinds that came or went are something to follow too.
+        return more or self.catalog.revision != revision
 
     def maintain(self) -> float:
         """Do what is due with time; the seconds until it is due again."""
+        self._controllers.maintain()
         while self.work():
             pass
         if self.store.maintain(self._clock()):
@@ -153,11 +213,23 @@ class Api:
         self._hub.forget()
 
     def handle(self, request: ApiRequest) -> Answer | WatchAnswer:
-        """Answer one request."""
+        """Answer one request.
+
+        Errors: ``Pending`` if others have to be asked first; nothing has happened yet.
+        """
+        return self._run(request, Exchange())
+
+    def _run(self, request: ApiRequest, exchange: Exchange) -> Answer | WatchAnswer:
+        self.calls.begin(exchange)
         try:
             return self._route(self.admit(request))
         except ApiProblem as problem:
             return self.refusal(request, problem)
+        except Pending as pending:
+            pending.again = lambda: self._run(request, exchange)
+            raise
+        finally:
+            self.calls.end()
 
     def admit(self, request: ApiRequest) -> ApiRequest:
         """The request by whom it is really made, if they may make it.
@@ -172,7 +244,12 @@ class Api:
     def refusal(self, request: ApiRequest, problem: ApiProblem) -> Answer:
         """A problem as an answer, in a form that the client reads."""
         if isinstance(problem, NoSuchPath):
-            return Answer(status=404, content_type=TEXT, body=problem.text)
+            return Answer(
+                status=404,
+                content_type=TEXT,
+                body=problem.text,
+                headers=headers_of(TEXT, request.path),
+            )
         media = bodies.media_of(request.headers.get("accept", ""))
         headers = warned(problem.warnings)
         if problem.retry_after:
@@ -191,80 +268,53 @@ class Api:
         kind = self.catalog.find(target.group, target.version, target.resource)
         if kind is None:
             raise self._unknown(target)
-        if kind.custom is None or not kind.custom.warning:
+        request, target = routed(request, target, kind)
+        if not kind.warning:
             return self._object(request, target, kind)
+        self.deprecated.add((kind.group, kind.version, kind.plural, target.subresource))
         try:
             answer = self._object(request, target, kind)
         except ApiProblem as problem:
-            problem.warnings.insert(0, kind.custom.warning)
+            problem.warnings.insert(0, kind.warning)
             raise
         if isinstance(answer, Answer):
-            answer.headers = (*warned([kind.custom.warning]), *answer.headers)
+            answer.headers = (*warned([kind.warning]), *answer.headers)
         return answer
 
     def _unknown(self, target: Target) -> ApiProblem:
         """A resource that is not served: of a group that is there, or of none."""
-        if any(each.group == target.group for each in self.catalog.resources()):
-            return bodies.Unrouted(404, "NotFound", str(status.no_such_path()))
+        if is_tabled(self.catalog, target.group):
+            return not_found()
         return status.no_such_path()
 
     def _object(
         self, request: ApiRequest, target: Target, kind: Kind
     ) -> Answer | WatchAnswer:
-        if kind.namespaced and not target.namespace:
-            self._check_everywhere(request, target, kind)
         if target.subresource or kind.resource.verbs == ("create",):
-            self._check_create_only(request, target, kind)
             return self._subresource(request, target, kind)
-        self._check_verb(request, target, kind)
         if request.method == "GET":
             return self._read(request, target, kind)
         if request.method == "DELETE":
-            return self._delete(request, target, kind)
+            renderer = self._renderer(request, kind)
+            return self._removals.answer(request, target, renderer)
         return self._write(request, target, kind)
 
     def _document(self, request: ApiRequest) -> Answer:
-        if request.method not in ("GET", "HEAD"):
-            raise status.no_such_path()
         found = self._documents.find(request)
-        if found is None:
-            raise status.no_such_path()
+        check_document(request, self.catalog, found=found is not None)
+        assert found is not None, "it was found"
         content_type, body = found
-        return Answer(content_type=content_type, body=body)
+        return Answer(
+            content_type=content_type,
+            body=body,
+            headers=headers_of(content_type, request.path),
+        )
 
-    def _check_everywhere(
-        self, request: ApiRequest, target: Target, kind: Kind
-    ) -> None:
-        """Objects of all namespaces together can be listed and watched, no more."""
-        if request.method == "GET" and not target.name:
-            return
-        if kind.custom is not None:
-            raise status.no_such_path()
-        if target.name:
-            raise bodies.Unrouted(404, "NotFound", str(status.no_such_path()))
-        raise bodies.Unrouted(405, "MethodNotAllowed", NOT_ALLOWED)
-
-    def _check_verb(self, request: ApiRequest, target: Target, kind: Kind) -> None:
-        verb = VERBS.get(request.method, "delete")
-        if not target.name and request.method == "DELETE":
-            verb = "deletecollection"
-        if not target.name and request.method == "GET":
-            verb = "list"
-        # A custom kind that is going shows fewer verbs, and yet takes all of them.
-        if verb not in kind.resource.verbs and kind.custom is None:
-            raise bodies.Unrouted(405, "MethodNotAllowed", NOT_ALLOWED)
-        if bool(target.name) != (verb in ("get", "update", "patch", "delete")):
-            raise bodies.Unrouted(405, "MethodNotAllowed", NOT_ALLOWED)
-
-    def _check_create_only(
-        self, request: ApiRequest, target: Target, kind: Kind
-    ) -> None:
-        if not target.subresource and request.method != "POST":
-            raise bodies.Unrouted(405, "MethodNotAllowed", NOT_ALLOWED)
-
-    def _renderer(self, request: ApiRequest, kind: Kind) -> Renderer:
+    def _renderer(
+        self, request: ApiRequest, kind: Kind, *, many: bool = False
+    ) -> Renderer:
         accept = request.headers.get("accept", "")
-        form = bodies.form_of(accept, custom=kind.custom is not None)
+        form = bodies.form_of(accept, custom=kind.custom is not None, many=many)
         include = request.query.get("includeObject", "")
         return Renderer(
             kind, form, include=include, now=self._now, messages=self._messages
@@ -276,20 +326,23 @@ class Api:
     def _read(
         self, request: ApiRequest, target: Target, kind: Kind
     ) -> Answer | WatchAnswer:
-        renderer = self._renderer(request, kind)
+        renderer = self._renderer(request, kind, many=not target.name)
+        if kind.prefix == components.PREFIX:
+            return self._components(request, target, kind, renderer)
         if target.watch or (request.flag("watch") and not target.name):
-            return self._watch(request, target, kind, renderer)
+            return self._streams.begin(request, target, renderer)
         if target.name:
             asked = number_of(request.query.get("resourceVersion", ""))
             if asked > self.store.revision:
                 raise too_large_version(asked, self.store.revision)
             row = self.registry.row(kind, target.namespace, target.name)
             renderer.fits(many=False)
-            return Answer(
-                content_type=renderer.form.media, body=renderer.one(row.value)
-            )
+            [value] = kind.current([row.value])
+            return Answer(content_type=renderer.form.media, body=renderer.one(value))
         selection = self._selection(request, target, kind)
         asked_list = list_request(request, current=self.store.revision)
+        if selection.is_one and (target.namespace or not kind.namespaced):
+            asked_list = msgspec.structs.replace(asked_list, limit=0)
         page = list_page(
             self.store,
             kind.within(target.namespace),
@@ -297,43 +350,22 @@ class Api:
             selection.matcher(),
         )
         renderer.fits(many=True)
-        pieces = renderer.many(page.values, page.metadata())
+        pieces = renderer.many(kind.current(page.values), page.metadata())
         return Answer(content_type=renderer.form.media, body=pieces)
 
-    def _watch(
+    def _components(
         self, request: ApiRequest, target: Target, kind: Kind, renderer: Renderer
-    ) -> WatchAnswer:
-        version = request.query.get("resourceVersion", "")
-        if renderer.form.media == bodies.YAML:
-            raise status.not_acceptable(bodies.WATCHED)
-        initial = wants_initial(request)
-        since = number_of(version)
-        current = self.store.revision
-        if initial and since > current:
-            raise too_large_version(since, current)
-        bookmarks = request.flag("allowWatchBookmarks")
-        seconds = request.number("timeoutSeconds")
-        if not seconds:
-            seconds_left = self._random.uniform(*WATCH_SECONDS)
-        else:
-            seconds_left = float(seconds)
-        watcher = Watcher(
-            self._hub,
-            View(
-                prefix=kind.within(target.namespace),
-                matches=self._selection(request, target, kind).matcher(),
-                render=renderer.event,
-                form=renderer.shared,
-                bookmark=renderer.bookmark,
-                failure=renderer.failure,
-            ),
-            since=current if initial or not since else since,
-            initial=initial,
-            initial_end=initial and bookmarks,
-            bookmarks=bookmarks,
-            timeout=seconds_left,
-        )
-        return WatchAnswer(watcher=watcher, content_type=renderer.stream_media)
+    ) -> Answer:
+        if target.watch or request.flag("watch"):
+            raise status.method_not_allowed(kind.about, "watch")
+        renderer.fits(many=not target.name)
+        if target.name:
+            body = renderer.one(components.one_of(kind, target.name))
+            return Answer(content_type=renderer.form.media, body=body)
+        matches = self._selection(request, target, kind).matcher()
+        values = filter(matches, components.all_of(kind)) if matches else None
+        pieces = renderer.many(values or components.all_of(kind), {})
+        return Answer(content_type=renderer.form.media, body=pieces)
 
     def _write(self, request: ApiRequest, target: Target, kind: Kind) -> Answer:
         renderer = self._renderer(request, kind)
@@ -344,7 +376,7 @@ class Api:
 
     def _write_of(self, request: ApiRequest, target: Target, kind: Kind) -> Write:
         write = write_of(request, target, kind)
-        guard = self._escalation.guard(request, kind, target.namespace)
+        guard = self._guards.of(request, write)
         return write if guard is None else msgspec.structs.replace(write, guard=guard)
 
     def _outcome(self, request: ApiRequest, write: Write) -> Outcome:
@@ -355,33 +387,6 @@ class Api:
         if request.method == "POST":
             return self.registry.create(write, obj)
         return self.registry.update(write, obj)
-
-    def _delete(self, request: ApiRequest, target: Target, kind: Kind) -> Answer:
-        renderer = self._renderer(request, kind)
-        content_type = request.headers.get("content-type", JSON)
-        body = bodies.decode(request.body, content_type) if request.body else {}
-        if body.get("kind", "DeleteOptions") != "DeleteOptions":
-            raise status.bad_request(
-                f'no kind "{body["kind"]}" is registered for version '
-                f'"{body.get("apiVersion", "")}" in scheme "pkg/runtime/scheme.go:111"'
-            )
-        options = delete_options(request, body)
-        if target.name:
-            outcome = self.registry.delete(kind, target.namespace, target.name, options)
-            return written(renderer, outcome)
-        selection = self._selection(request, target, kind)
-        page = list_page(
-            self.store,
-            kind.within(target.namespace),
-            list_request(request, current=self.store.revision),
-            selection.matcher(),
-        )
-        values = list(page.values)
-        for value in values:
-            meta = kind.decode(value)["metadata"]
-            self.registry.delete(kind, meta.get("namespace", ""), meta["name"], options)
-        pieces = renderer.many(values, page.metadata())
-        return Answer(content_type=renderer.form.media, body=b"".join(pieces))
 
     def _subresource(
         self, request: ApiRequest, target: Target, kind: Kind

@@ -7,13 +7,13 @@ goes away, unless somebody else owns it too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from trimtab.embedded.checking import problems_of, summary
-from trimtab.embedded.comparing import compare, fields_of, same
+from trimtab.embedded.comparing import Comparison, compare, fields_of, same
 from trimtab.embedded.fieldsets import (
     SELF,
     Path,
@@ -34,9 +34,11 @@ from trimtab.embedded.managed import (
     Entry,
     Identity,
     Managed,
+    Others,
     Reset,
     capped,
     changes,
+    changes_elsewhere,
     decode,
     encode,
     identity,
@@ -115,6 +117,7 @@ class _Request(msgspec.Struct, frozen=True):
     api_version: str
     now: str
     reset: Reset | None
+    others: Others | None
 
 
 def apply(
@@ -129,6 +132,7 @@ def apply(
     now: str,
     reset: Reset | None = None,
     kind: str = "",
+    others: Others | None = None,
 ) -> dict[str, Any]:
     """The object after an intent was applied, before defaults are filled in.
 
@@ -145,7 +149,7 @@ def apply(
     who = identity(manager, APPLY, api_version=api_version, subresource=subresource)
     start = live if live is not None else {"metadata": {}}
     managed = reconciled(decode(start["metadata"].get("managedFields")), plan)
-    request = _Request(start, intent, plan, who, api_version, now, reset)
+    request = _Request(start, intent, plan, who, api_version, now, reset, others)
     if not managed and live is not None:
         managed = _first(request, subresource)
     try:
@@ -202,13 +206,20 @@ def _applied(
     time = last.time if last else ""
     claimed = {**managed, who: Entry(own, request.api_version, time)}
     if last is not None and last.tree:
-        merged = _pruned(merged, claimed, last.tree, own, plan)
+        if request.others is None:
+            merged = _pruned(merged, claimed, last.tree, own, plan)
+        else:
+            merged = _pruned_across(request, merged, claimed, last)
     found = changes(live, merged, plan, reset)
     written = union(found.modified, found.added)
-    conflicts = [] if force else list(_conflicts(claimed, written, who))
+    elsewhere = changes_elsewhere(
+        claimed, live, merged, request.api_version, request.others, reset
+    )
+    conflicts = [] if force else list(_conflicts(claimed, written, who, elsewhere))
     if conflicts:
         raise ApplyConflict(conflicts)
-    result = lost(claimed, union(written, found.removed), but=who)
+    gone = union(written, found.removed)
+    result = lost(claimed, gone, but=who, elsewhere=elsewhere)
     tree = difference(own, UNTRACKED)
     if tree:
         if not same(live, merged, plan):
@@ -219,13 +230,72 @@ def _applied(
     return merged, result
 
 
-def _conflicts(managed: Managed, written: Tree, who: Identity) -> Sequence[Conflict]:
+def _conflicts(
+    managed: Managed,
+    written: Tree,
+    who: Identity,
+    elsewhere: Mapping[str, Comparison],
+) -> Sequence[Conflict]:
+    by_version = {
+        version: union(each.modified, each.added) for version, each in elsewhere.items()
+    }
     return [
         (other, path)
         for other in sorted(managed, key=lambda each: each.text)
         if other != who
-        for path in paths(intersection(managed[other].tree, written))
+        for path in paths(
+            intersection(
+                managed[other].tree,
+                by_version.get(managed[other].api_version, written),
+            )
+        )
     ]
+
+
+def _pruned_across(
+    request: _Request, merged: dict[str, Any], managed: Managed, last: Entry
+) -> dict[str, Any]:
+    """The merged object without what was applied last time and nobody owns now, where
+    versions differ in more than their names.
+
+    What was applied is taken away in the version that it was applied in; what others
+    own comes back in theirs.
+    """
+    assert request.others is not None, "only asked if versions are converted"
+    versions = {entry.api_version for entry in managed.values()}
+    here = request.others(last.api_version, merged)
+    if here is None:
+        return merged
+    value, plan = here[0], plan_of(here[1])
+    previous = with_named(last.tree, plan)
+    pruned, at = remove(value, previous, plan), last.api_version
+    for version in [at, *sorted(versions - {at, request.api_version})]:
+        pruned = _with_owned(request, merged, pruned, managed, version) or pruned
+    pruned = _with_owned(request, merged, pruned, managed, request.api_version)
+    return merged if pruned is None else pruned
+
+
+def _with_owned(
+    request: _Request,
+    merged: dict[str, Any],
+    pruned: dict[str, Any],
+    managed: Managed,
+    version: str,
+) -> dict[str, Any] | None:
+    """A pruned object, in a version, with what somebody owns in that version."""
+    assert request.others is not None, "only asked if versions are converted"
+    whole, rest = request.others(version, merged), request.others(version, pruned)
+    if whole is None or rest is None:
+        return None
+    plan = plan_of(whole[1])
+    owned: Tree = {}
+    for entry in managed.values():
+        if entry.api_version == version:
+            owned = union(owned, entry.tree)
+    everything = _members(whole[0], plan)
+    kept = union(_members(rest[0], plan), with_named(owned, plan))
+    left: dict[str, Any] = remove(whole[0], difference(everything, kept), plan)
+    return left
 
 
 def _pruned(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -41,32 +41,40 @@ class Form(msgspec.Struct, frozen=True):
     """Of the group meta.k8s.io, for shapes."""
 
 
-def form_of(accept: str, *, custom: bool = False) -> Form:
+def form_of(accept: str, *, custom: bool = False, many: bool = False) -> Form:
     """The best form that a client accepts and we have; 406 if there is none.
 
-    Of custom kinds only the metadata has a form in protobuf.
+    Of custom kinds only the metadata has a form in protobuf. Only of built-in ones the
+    path itself is chosen by what is accepted, that of a list also for watches.
     """
     if not accept:
         return Form()
-    choices = _choices(accept)
-    for choice in choices:
+    if not custom:
+        check_route(accept, TYPES + WATCHED if many else TYPES)
+    wanted = choices(accept)
+    for choice in wanted:
         form = _form(choice)
         if form is not None and _is_written(form, custom=custom):
             return form
-    if any(choice.split(";")[0].strip() in TYPES for choice in choices):
-        raise status.not_acceptable(TYPES)
-    listed = ", ".join(TYPES)
-    text = f"406: Not Acceptable\n\nAvailable representations: {listed}"
-    raise Unrouted(406, "NotAcceptable", text)
+    raise status.not_acceptable(TYPES)
+
+
+def check_route(accept: str, types: Sequence[str] = TYPES) -> None:
+    """That a client names one of the types outright, or all of them."""
+    named = {choice.split(";")[0].strip() for choice in accept.split(",")}
+    if accept and named.isdisjoint({"*/*", *types}):
+        text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(types)}"
+        raise Unrouted(406, "NotAcceptable", text)
 
 
 def media_of(accept: str) -> str:
     """The encoding of what is no object, such as a refusal: there is always one."""
-    forms = (_form(choice) for choice in _choices(accept))
+    forms = (_form(choice) for choice in choices(accept))
     return next((each.media for each in forms if each and not each.shape), JSON)
 
 
-def _choices(accept: str) -> list[str]:
+def choices(accept: str) -> list[str]:
+    """What a client accepts, what it likes best first."""
     return sorted(accept.split(","), key=_quality, reverse=True)
 
 
@@ -91,7 +99,7 @@ def _quality(choice: str) -> float:
 def _form(choice: str) -> Form | None:
     media, *parameters = (part.strip() for part in choice.split(";"))
     facts = dict(each.split("=", 1) for each in parameters if "=" in each)
-    if media in ("*/*", ""):
+    if media in ("*/*", "application/*"):
         media = JSON
     if media not in TYPES or facts.get("stream", "watch") != "watch":
         return None
@@ -144,7 +152,7 @@ def parse(body: bytes, content_type: str) -> Parsed:
 
     Errors: :class:`Unreadable`.
     """
-    media = content_type.split(";")[0].strip() or JSON
+    media = media_type(content_type) or JSON
     if media == JSON:
         value = _json(body)
         pairs = duplicates.pairs_of(body, value)
@@ -157,6 +165,16 @@ def parse(body: bytes, content_type: str) -> Parsed:
 
         return Parsed(_object(decode_protobuf(body)))
     raise status.unsupported_media_type(TYPES)
+
+
+def media_type(content_type: str) -> str:
+    """The type without its parameters, which must be such; else what nobody reads."""
+    media, *parameters = content_type.split(";")
+    if parameters and not parameters[-1].strip():
+        parameters.pop()
+    if any("=" not in each for each in parameters):
+        return content_type
+    return media.strip().lower()
 
 
 def decode(body: bytes, content_type: str, *, kind: str = "") -> dict[str, Any]:

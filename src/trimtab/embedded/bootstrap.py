@@ -1,17 +1,20 @@
 """Bootstrap: the objects that a server has before anybody writes one.
 
 A fresh real server has them, and clients count on them: the first namespaces, the
-default roles and bindings, the Service of the API itself, and in each namespace a
-service account and the certificate authority.
+default roles and bindings, what is served, the Service of the API itself and the range
+of its address, and in each namespace a service account and the certificate authority.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from trimtab.embedded import flows
 from trimtab.embedded.status import ApiProblem
 from trimtab.embedded.writes import Write
 
@@ -32,15 +35,29 @@ CA_NOTE = {
 
 def install(api: Api) -> None:
     """Put what is missing of them into the store."""
-    data = files("trimtab.embedded").joinpath("data/bootstrap.jsonl").read_bytes()
-    for line in data.splitlines():
-        ensure(api, msgspec.json.decode(line), manager=SERVER)
+    for obj in recorded():
+        if obj["apiVersion"] != flows.API_VERSION:  # those have a keeper of their own
+            ensure(api, obj, manager=SERVER)
     ensure(api, _service(api), manager=SERVER)
+    ensure(api, _range(api), manager=SERVER)
     ensure(api, _authentication(api), manager=SERVER)
 
 
+@lru_cache(maxsize=1)
+def _data() -> bytes:
+    return files("trimtab.embedded").joinpath("data/bootstrap.jsonl").read_bytes()
+
+
+def recorded(api_version: str = "") -> Iterator[Plain]:
+    """The objects that a real server was seen to have; those of one group, or all."""
+    mark = f'"apiVersion":"{api_version}'.encode()
+    for line in _data().splitlines():
+        if mark in line:
+            yield msgspec.json.decode(line)
+
+
 def furnish(api: Api, namespace: str) -> None:
-    """Give a namespace what every namespace has."""
+    """Give a namespace what every namespace has, as it ought to be."""
     for obj in (
         {
             "apiVersion": "v1",
@@ -59,6 +76,20 @@ def furnish(api: Api, namespace: str) -> None:
         },
     ):
         ensure(api, obj, manager=CONTROLLERS)
+    _trust(api, namespace)
+
+
+def _trust(api: Api, namespace: str) -> None:
+    """Have a namespace know the authority, whatever else it was told."""
+    kind = api.catalog.find("", "v1", "configmaps")
+    assert kind is not None, "it is built in"
+    row = api.store.get(kind.key(namespace, ROOT_CA))
+    if row is None:
+        return
+    obj, wanted = kind.decode(row.value), {"ca.crt": api.settings.ca}
+    if obj.get("data") != wanted:
+        write = Write(kind=kind, namespace=namespace, name=ROOT_CA, manager=CONTROLLERS)
+        api.registry.update(write, {**obj, "data": wanted})
 
 
 def ensure(api: Api, obj: Plain, *, manager: str) -> None:
@@ -88,6 +119,15 @@ def _authentication(api: Api) -> Plain:
             "namespace": "kube-system",
         },
         "data": {"client-ca-file": api.settings.ca},
+    }
+
+
+def _range(api: Api) -> Plain:
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": "kubernetes"},
+        "spec": {"cidrs": [api.settings.service_network]},
     }
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from trimtab.embedded import facts
 from trimtab.embedded.crds import CustomKind
-from trimtab.embedded.kinds import Kind, Plain
+from trimtab.embedded.kinds import Converter, Kind, Plain
 from trimtab.embedded.metadata import metadata_of
 
 Where = tuple[str, str, str]
@@ -15,13 +15,13 @@ Where = tuple[str, str, str]
 class Catalog:
     """Kinds by group, version and plural, in the order that discovery shows them."""
 
-    def __init__(self) -> None:
+    def __init__(self, conversion: Callable[[Plain], Converter] | None = None) -> None:
+        self._conversion = conversion
+        self._plain: dict[str, Kind] = {}
         definitions = facts.definitions()
         self._kinds: dict[Where, Kind] = {}
         self._built_in: dict[Where, facts.ServedResource] = {
-            (each.group, each.version, each.plural): each
-            for each in facts.resources()
-            if each.served
+            (each.group, each.version, each.plural): each for each in facts.resources()
         }
         self._definitions = definitions
         self._by_kind: dict[Where, Where] = {}
@@ -52,7 +52,10 @@ class Catalog:
         """The kind of a stored object, by the beginning of its key."""
         group, plural, _ = prefix.split("/", 2)
         where = self._by_plural.get(("" if group == "core" else group, plural))
-        return None if where is None else self.find(*where)
+        if where is None:
+            return None
+        # What is converted by others, the server itself takes as it is stored.
+        return self._plain.get(f"{plural}.{group}") or self.find(*where)
 
     def _index(self, resource: facts.ServedResource) -> None:
         """The first in discovery's order is the one that is found."""
@@ -91,6 +94,7 @@ class Catalog:
         self.forget(name)
         spec = crd["spec"]
         stored = next(each["name"] for each in spec["versions"] if each["storage"])
+        conversion = self._converter(crd)
         kinds = []
         for version in spec["versions"]:
             if not version["served"]:
@@ -101,20 +105,39 @@ class Catalog:
                 custom.type,
                 custom=custom,
                 stored=f"{spec['group']}/{stored}",
+                conversion=conversion,
             )
             kinds.append(kind)
             self._kinds[kind.group, kind.version, kind.plural] = kind
             self._index(kind.resource)
         self._custom[name] = tuple(kinds)
+        if conversion is not None and kinds:
+            self._plain[name] = kinds[0].plain
+            family = {kind.api_version: kind for kind in kinds}
+            for kind in kinds:
+                kind.family = family
         self.revision += 1
+
+    def _converter(self, crd: Plain) -> Converter | None:
+        strategy = (crd["spec"].get("conversion") or {}).get("strategy")
+        if strategy != "Webhook" or self._conversion is None:
+            return None
+        return self._conversion(crd)
 
     def forget(self, name: str) -> None:
         """Stop serving what a CRD described."""
+        self._plain.pop(name, None)
         for kind in self._custom.pop(name, ()):
             self._kinds.pop((kind.group, kind.version, kind.plural), None)
             self._by_kind.pop((kind.group, kind.version, kind.kind), None)
             self._by_plural.pop((kind.group, kind.plural), None)
             self.revision += 1
+
+    def versions(self, kind: Kind) -> tuple[Kind, ...]:
+        """All served versions of a kind; only custom ones have several."""
+        if kind.custom is None:
+            return (kind,)
+        return self.of_crd(metadata_of(kind.custom.crd)["name"])
 
     def of_crd(self, name: str) -> tuple[Kind, ...]:
         return self._custom.get(name, ())

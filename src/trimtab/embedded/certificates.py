@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from trimtab.client.credentials import Guarded
 from trimtab.client.errors import TrimtabError
+from trimtab.embedded.issuing import template
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -130,6 +131,30 @@ class Authority:
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
         )
         return _signed(builder, key=key, signer=self._key)
+
+    def issue(
+        self,
+        request: x509.CertificateSigningRequest,
+        *,
+        usages: Collection[str],
+        lifetime: timedelta,
+        now: datetime,
+    ) -> bytes:
+        """A certificate, PEM, for a request whose key stays with whoever made it."""
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.serialization import Encoding
+
+        above = x509.AuthorityKeyIdentifier.from_issuer_public_key(
+            self._key.public_key()
+        )
+        last = self._certificate.not_valid_after_utc
+        builder = (
+            template(request, usages=usages, lifetime=lifetime, last=last, now=now)
+            .issuer_name(self._certificate.subject)
+            .add_extension(above, critical=False)
+        )
+        return builder.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
 
     def signed(self, pair: Pair) -> bool:
         """Whether a certificate is one of ours."""

@@ -140,7 +140,7 @@ def _scalar(type: Type, value: Any, parent: Type, path: str) -> None:
 def _mistyped(value: Any, parent: Type, path: str, type: Type) -> Mistyped:
     text = json_kind(value)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if is_number and (isinstance(value, float) or type.format in LIMITS):
+    if is_number and type.scalar in ("integer", "number"):
         text = f"number {json_text(float(value))}"
     struct = parent.name.rpartition(".")[2]
     return _Mistyped(text, struct, path, _go_type(type))

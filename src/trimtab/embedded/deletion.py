@@ -16,6 +16,7 @@ from trimtab.api.times import rfc3339
 from trimtab.embedded import definitions, status
 from trimtab.embedded.kinds import DEFINITION, Kind, Plain
 from trimtab.embedded.metadata import metadata_of
+from trimtab.embedded.patches import json_kind
 from trimtab.embedded.requests import ApiRequest
 from trimtab.embedded.status import GroupResource
 
@@ -23,7 +24,35 @@ ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 GRACE_OF_PODS = 30
 LASTING_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
-POLICIES = ("Background", "Foreground", "Orphan")
+POLICIES = ("Foreground", "Background", "Orphan")
+ORPHANING = frozenset({"batch/jobs/", "core/replicationcontrollers/"})
+"""Kinds whose dependents stay unless somebody says otherwise."""
+SHOWN = frozenset(
+    {
+        *("core/namespaces/", "core/persistentvolumeclaims/", "core/pods/"),
+        *("core/persistentvolumes/", "core/podtemplates/", "core/resourcequotas/"),
+        *("core/serviceaccounts/", "core/services/"),
+        *("storage.k8s.io/csidrivers/", "storage.k8s.io/csinodes/"),
+        *("storage.k8s.io/storageclasses/", "storage.k8s.io/volumeattachments/"),
+        "storage.k8s.io/volumeattributesclasses/",
+        *("resource.k8s.io/deviceclasses/", "resource.k8s.io/resourceclaims/"),
+        "resource.k8s.io/resourceclaimtemplates/",
+        "resource.k8s.io/resourceslices/",
+    }
+)
+"""Kinds of which an object that is gone is answered, not only that it is gone."""
+
+
+BOTH = "orphanDependents and deletionPropagation cannot be both set"
+TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "gracePeriodSeconds": ((int,), "int64"),
+    "propagationPolicy": ((str,), "v1.DeletionPropagation"),
+    "orphanDependents": ((bool,), "bool"),
+    "preconditions": ((dict,), "v1.Preconditions"),
+    "preconditions.uid": ((str,), "types.UID"),
+    "preconditions.resourceVersion": ((str,), "string"),
+    "dryRun": ((list,), "[]string"),
+}
 
 
 class Preconditions(msgspec.Struct, frozen=True):
@@ -65,11 +94,13 @@ def delete_options(request: ApiRequest, body: Plain | None) -> DeleteOptions:
             plain["orphanDependents"] = request.flag("orphanDependents")
     if "dryRun" in request.query:
         plain["dryRun"] = [request.query["dryRun"]]
-    try:
-        options = msgspec.convert(plain, DeleteOptions)
-    except msgspec.ValidationError as error:
-        raise status.bad_request(f"invalid DeleteOptions: {error}") from None
+    _check_types(plain)
+    options = msgspec.convert(plain, DeleteOptions)
     problems = []
+    if options.orphanDependents is not None and options.propagationPolicy is not None:
+        problems.append(
+            status.invalid("propagationPolicy", options.propagationPolicy, BOTH)
+        )
     if options.propagationPolicy not in (None, *POLICIES):
         problems.append(
             status.not_supported(
@@ -84,6 +115,20 @@ def delete_options(request: ApiRequest, body: Plain | None) -> DeleteOptions:
         kind = GroupResource("meta.k8s.io", "DeleteOptions")
         raise status.invalid_object(kind, "", problems)
     return options
+
+
+def _check_types(plain: Plain) -> None:
+    for path, (types, name) in TYPES.items():
+        value: Any = plain
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        wrong = isinstance(value, bool) and bool not in types
+        if value is not None and (wrong or not isinstance(value, types)):
+            struct = path.rpartition(".")[0]
+            raise status.bad_request(
+                f"json: cannot unmarshal {json_kind(value)} into Go struct field "
+                f"{struct.capitalize() or 'DeleteOptions'}.{path} of type {name}"
+            )
 
 
 class Deletion:
@@ -125,10 +170,15 @@ class Deletion:
         meta = metadata_of(obj)
         if kind.kind == DEFINITION and not meta.get("deletionTimestamp"):
             definitions.terminating(obj, now=rfc3339(now))
-        finalizers = _finalizers(meta, options.policy)
+        finalizers = _finalizers(kind, meta, options.policy)
         grace = _grace(kind, obj, options)
         held = bool(finalizers) or _held_by_spec(kind, obj)
         if not held and grace == 0:
+            if kind.prefix == "core/pods/" and not meta.get("deletionTimestamp"):
+                meta["generation"] = meta.get("generation", 0) + 1
+            if kind.prefix == "core/pods/":
+                meta["deletionTimestamp"] = rfc3339(now)
+                meta["deletionGracePeriodSeconds"] = 0
             return obj, True
         if finalizers:
             meta["finalizers"] = finalizers
@@ -146,6 +196,25 @@ class Deletion:
             obj.setdefault("status", {})["phase"] = "Terminating"
             meta.pop("deletionGracePeriodSeconds")
         return obj, False
+
+    def is_pending(self, kind: Kind, old: Plain, marked: Plain) -> bool:
+        """Whether a pod is being deleted already, and no sooner than it is wanted."""
+        return marked is old and kind.prefix == "core/pods/"
+
+    def shown(self, kind: Kind, old: Plain, options: DeleteOptions) -> Plain:
+        """The options as those see them who are asked about a deletion."""
+        shown: Plain = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+        given = msgspec.to_builtins(options)
+        if kind.prefix == "core/pods/":
+            given["gracePeriodSeconds"] = _grace(kind, old, options)
+        wanted = given.get("preconditions") or {}
+        if kind.prefix == "core/namespaces/":
+            wanted["uid"] = wanted.get("uid") or metadata_of(old).get("uid")
+        given.pop("preconditions")
+        given = {k: v for k, v in given.items() if v not in (None, (), [])}
+        if wanted or options.preconditions is not None:
+            given["preconditions"] = {k: v for k, v in wanted.items() if v is not None}
+        return shown | given
 
     def is_done(self, kind: Kind, obj: Plain) -> bool:
         """Whether nothing holds an object any more that is being deleted."""
@@ -165,8 +234,11 @@ def _held_by_spec(kind: Kind, obj: Plain) -> bool:
     return bool((obj.get("spec") or {}).get("finalizers"))
 
 
-def _finalizers(meta: Plain, policy: str | None) -> list[str]:
+def _finalizers(kind: Kind, meta: Plain, policy: str | None) -> list[str]:
     finalizers: list[str] = list(meta.get("finalizers") or ())
+    decided = ORPHAN in finalizers or FOREGROUND in finalizers
+    if policy is None and kind.prefix in ORPHANING and not decided:
+        policy = "Orphan"
     if policy is None:
         return finalizers
     kept = [each for each in finalizers if each not in (ORPHAN, FOREGROUND)]
@@ -185,12 +257,15 @@ def _grace(kind: Kind, obj: Plain, options: DeleteOptions) -> int:
     if not spec.get("nodeName") or state.get("phase") in ("Succeeded", "Failed"):
         return 0
     if options.gracePeriodSeconds is not None:
-        return max(0, options.gracePeriodSeconds)
+        given = options.gracePeriodSeconds
+        return given if given >= 0 else 1
     return int(spec.get("terminationGracePeriodSeconds", GRACE_OF_PODS))
 
 
 def deleted(kind: Kind, name: str, old: Plain) -> Plain:
-    """The ``Status`` that answers a deletion which is done."""
+    """What answers a deletion which is done: mostly a ``Status``."""
+    if kind.prefix in SHOWN:
+        return old
     details = {
         "name": name,
         "group": kind.group,

@@ -8,16 +8,20 @@ from typing import Any
 
 import msgspec
 
-from trimtab.embedded import bodies, discovery, facts
+from trimtab.embedded import bodies, discovery, facts, openapi_protobuf
 from trimtab.embedded.bodies import JSON
 from trimtab.embedded.catalog import Catalog
 from trimtab.embedded.metadata import metadata_of
 from trimtab.embedded.openapi import OpenApi, custom_schemas
 from trimtab.embedded.requests import ApiRequest
 from trimtab.embedded.status import not_acceptable
+from trimtab.embedded.tokens import ALGORITHM, ISSUER, Tokens
 
 AGGREGATED = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 TEXT = "text/plain; charset=utf-8"
+JWKS = "application/jwk-set+json"
+ISSUER_PATH = "/.well-known/openid-configuration"
+KEYS_PATH = "/openid/v1/jwks"
 HEALTH = ("/healthz", "/livez", "/readyz")
 CHECKS = ("ping", "etcd", "poststarthook/bootstrap")
 KUBERNETES = "v1.36.3"
@@ -28,12 +32,13 @@ Found = tuple[str, bytes]
 class Documents:
     """Version, health, discovery and OpenAPI, remade when the catalog changes."""
 
-    def __init__(self, catalog: Catalog, *, address: str) -> None:
+    def __init__(self, catalog: Catalog, *, address: str, tokens: Tokens) -> None:
         self._catalog = catalog
+        self._tokens = tokens
         self._address = address
         self._openapi = OpenApi((), definitions=facts.definitions())
         self._revision = -1
-        self._v2 = b""
+        self._v2: dict[str, bytes] = {}
 
     def find(self, request: ApiRequest) -> Found | None:
         """The document at a path; None if there is none."""
@@ -50,7 +55,21 @@ class Documents:
             return self._discovery(request, parts)
         if parts == [""]:
             return _json({"paths": self._paths()})
+        if request.path == ISSUER_PATH:
+            return _json(self._issuer())
+        if request.path == KEYS_PATH:
+            return JWKS, bodies.encode(self._tokens.keys())
         return None
+
+    def _issuer(self) -> dict[str, Any]:
+        """How to check the tokens of service accounts, as OpenID Connect says it."""
+        return {
+            "issuer": ISSUER,
+            "jwks_uri": f"https://{self._address}{KEYS_PATH}",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": [ALGORITHM],
+        }
 
     def _health(self, request: ApiRequest, parts: list[str]) -> Found | None:
         if len(parts) > 1:
@@ -89,11 +108,10 @@ class Documents:
     def _openapi_document(self, request: ApiRequest, parts: list[str]) -> Found | None:
         self._refresh()
         accept = request.headers.get("accept", "")
+        if parts == ["v2"]:
+            return self._second(_openapi_media(accept))
         if accept and "json" not in accept and "*/*" not in accept:
             raise not_acceptable((JSON,))
-        if parts == ["v2"]:
-            self._v2 = self._v2 or msgspec.json.encode(self._openapi.v2())
-            return JSON, self._v2
         if parts == ["v3"]:
             return _json(self._openapi.v3_index())
         if parts[:2] == ["v3", "api"] and len(parts) == 3:
@@ -103,6 +121,12 @@ class Documents:
         else:
             return None
         return None if document is None else _json(document)
+
+    def _second(self, media: str) -> Found:
+        if media not in self._v2:
+            encode = msgspec.json.encode if media == JSON else openapi_protobuf.encode
+            self._v2[media] = encode(self._openapi.v2())
+        return media, self._v2[media]
 
     def _refresh(self) -> None:
         if self._revision == self._catalog.revision:
@@ -116,14 +140,14 @@ class Documents:
                 custom.update(custom_schemas(kind.crd))
         self._openapi = self._openapi.changed(self._resources(), custom=custom)
         self._revision = self._catalog.revision
-        self._v2 = b""
+        self._v2.clear()
 
     def _paths(self) -> list[str]:
         places = {(each.group, each.version) for each in self._resources()}
         paths = {"/api", "/api/v1", "/apis", "/openapi/v2", "/openapi/v3", "/version"}
         paths |= {f"/apis/{group}" for group, _ in places if group}
         paths |= {f"/apis/{group}/{version}" for group, version in places if group}
-        return sorted(paths | set(HEALTH) | {"/metrics"})
+        return sorted(paths | {*HEALTH, "/metrics", ISSUER_PATH, KEYS_PATH})
 
 
 def version() -> dict[str, str]:
@@ -149,6 +173,15 @@ def version() -> dict[str, str]:
     }
 
 
+def headers_of(content_type: str, path: str) -> tuple[tuple[str, str], ...]:
+    """What is said beside a document of a type, or its absence."""
+    if content_type == TEXT and path.rpartition("/")[2] not in CHECKS:
+        return (("X-Content-Type-Options", "nosniff"),)
+    if AGGREGATED in content_type:
+        return (("Cache-Control", "public"),)
+    return ()
+
+
 def _json(document: Any) -> Found:
     return JSON, bodies.encode(document)
 
@@ -157,6 +190,17 @@ def _negotiated(request: ApiRequest, document: Any) -> Found:
     """A document in the encoding that the client likes best of those it accepts."""
     media = bodies.media_of(request.headers.get("accept", ""))
     return media, bodies.encode(document, media)
+
+
+def _openapi_media(accept: str) -> str:
+    """The encoding of the one document that has two."""
+    for choice in bodies.choices(accept):
+        media = choice.partition(";")[0].strip()
+        if media in ("", "*/*", "application/*", JSON):
+            return JSON
+        if media in (openapi_protobuf.MEDIA, openapi_protobuf.DEPRECATED):
+            return openapi_protobuf.MEDIA
+    raise not_acceptable((JSON, openapi_protobuf.MEDIA))
 
 
 def _aggregated(request: ApiRequest) -> str:

@@ -1,38 +1,44 @@
 """The driver: runs an API within an event loop, for whoever carries requests to it.
 
 The API itself is synchronous and knows no time. The driver has it do what follows from
-writes, in small steps between requests; calls it again when something is due; keeps
-count; and makes go wrong what a test has planted.
+writes, in small steps between requests; asks others what a request cannot go on
+without; calls it again when something is due; keeps count; and makes go wrong what a
+test has planted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
-import msgspec
-
+from trimtab.api.times import Duration
 from trimtab.embedded import status
 from trimtab.embedded.api import Answer, WatchAnswer
+from trimtab.embedded.calls import Answered, Call, CallAnswer, Caller, Pending
 from trimtab.embedded.faults import Fault, Faults, verb_of
 from trimtab.embedded.metrics import CONTENT_TYPE, Metrics
 from trimtab.embedded.requests import ApiRequest, Target, target_of
 from trimtab.embedded.status import ApiProblem
 from trimtab.embedded.store import StoreProblem, StoreStatistics
+from trimtab.embedded.webhooks.https import Https
 
 logger = logging.getLogger(__name__)
 
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 METHODS = WRITES | {"GET", "HEAD"}
-HEALTH = ("/healthz", "/livez", "/readyz")
 # The least time between two looks at what is due.
 SHORTEST = 0.05
+REQUEST_SECONDS = 34.0
+"""So long a request may take that asks others."""
 
 
 class Handler(Protocol):
     """What is driven; :class:`trimtab.embedded.api.Api` is one."""
+
+    @property
+    def deprecated(self) -> Collection[tuple[str, str, str, str]]: ...
 
     def admit(self, request: ApiRequest) -> ApiRequest: ...
 
@@ -70,7 +76,7 @@ class Stream:
         """
         if self._events_left == 0:
             raise Cut
-        data = await self._watcher.chunk()
+        data = await self._next()
         if self._cut:
             raise Cut
         if self._events_left is not None:
@@ -78,6 +84,13 @@ class Stream:
             self._events_left -= len(lines)
             data = b"".join(lines)
         return data
+
+    async def _next(self) -> bytes:
+        while True:
+            try:
+                return await self._watcher.chunk()
+            except Pending as pending:
+                await self._driver.make(pending)
 
     def cut_after(self, events: int) -> None:
         """Let so many events pass, then cut it."""
@@ -111,8 +124,11 @@ class Driver:
         *,
         faults: Faults | None = None,
         statistics: Callable[[], StoreStatistics] | None = None,
+        caller: Caller | None = None,
     ) -> None:
         self.metrics = Metrics()
+        self._caller = caller
+        self._https: Https | None = None
         self._api = api
         self._faults = faults
         self._statistics = statistics
@@ -133,6 +149,8 @@ class Driver:
             self._timer.cancel()
         for stream in tuple(self._streams):
             stream.end()
+        if self._https is not None:
+            self._https.close()
 
     async def answer(self, request: ApiRequest) -> Answer | Stream:
         """Answer one request.
@@ -142,15 +160,19 @@ class Driver:
         # An empty set of faults is false, and costs a request nothing.
         fault = self._faults.take(request) if self._faults else None
         if fault is None:
-            return self._answer(request)
+            return await self._answer(request)
         if fault.delay:
             await asyncio.sleep(fault.delay)
         if fault.when == "after":
-            return self._spoilt(request, self._answer(request), fault)
+            return self._spoilt(request, await self._answer(request), fault)
         if fault.cut:
             raise Cut
         problem = fault.problem()
-        return self.refuse(request, problem) if problem else self._answer(request)
+        return self.refuse(request, problem) if problem else await self._answer(request)
+
+    def admit(self, request: ApiRequest) -> ApiRequest:
+        """The request by whom it is really made, if they may; else ``ApiProblem``."""
+        return self._api.admit(request)
 
     def refuse(self, request: ApiRequest, problem: ApiProblem) -> Answer:
         """The answer to a request that never comes to the API."""
@@ -179,9 +201,12 @@ class Driver:
         problem = fault.problem()
         return self._api.refusal(request, problem) if problem else answer
 
-    def _answer(self, request: ApiRequest) -> Answer | Stream:
+    async def _answer(self, request: ApiRequest) -> Answer | Stream:
         try:
-            answer = self._handled(request)
+            try:
+                answer = self._handled(request)
+            except Pending as pending:
+                answer = await self._asked(request, pending)
         except ApiProblem as problem:
             return self.refuse(request, problem)
         except StoreProblem as error:
@@ -198,12 +223,49 @@ class Driver:
             return self._streaming(answer, request)
         return answer
 
+    async def _asked(
+        self, request: ApiRequest, pending: Pending
+    ) -> Answer | WatchAnswer:
+        """Ask others what a request needs to know, until it can be answered.
+
+        Errors: 504 if that takes longer than the request has.
+        """
+        deadline = asyncio.get_running_loop().time() + seconds_of(request)
+        try:
+            async with asyncio.timeout_at(deadline):
+                while True:
+                    await self.make(pending)
+                    try:
+                        answer: Answer | WatchAnswer = pending.again()
+                    except Pending as more:
+                        pending = more
+                    else:
+                        return answer
+        except TimeoutError:
+            raise _out_of_time() from None
+
+    async def make(self, pending: Pending) -> None:
+        """Make calls at the same time, and note what comes of them."""
+        if self._caller is None:
+            self._https = self._caller = Https()
+        async with asyncio.TaskGroup() as group:
+            for call, uid in pending.calls.items():
+                group.create_task(self._call(call, uid, pending))
+
+    async def _call(self, call: Call, uid: str, pending: Pending) -> None:
+        assert self._caller is not None, "there is one by now"
+        body = call.head + uid.encode() + call.tail
+        try:
+            async with asyncio.timeout(call.timeout):
+                answer = await self._caller(call, body)
+        except TimeoutError:
+            error = f'Post "{call.url}": context deadline exceeded'
+            answer = CallAnswer(error=error)
+        pending.exchange.answers[call] = Answered(uid, answer)
+
     def _handled(self, request: ApiRequest) -> Answer | WatchAnswer:
-        if request.method == "HEAD" and request.path.startswith(HEALTH):
-            request = msgspec.structs.replace(request, method="GET")
-        elif request.method not in METHODS or request.method == "HEAD":
-            self._api.admit(request)
-            raise _method_not_allowed()
+        if "timeout" in request.query:
+            seconds_of(request)
         if request.path == "/metrics":
             self._api.admit(request)
             return self._metrics()
@@ -211,7 +273,8 @@ class Driver:
 
     def _metrics(self) -> Answer:
         store = self._statistics() if self._statistics else None
-        return Answer(content_type=CONTENT_TYPE, body=self.metrics.text(store))
+        text = self.metrics.text(store, deprecated=self._api.deprecated)
+        return Answer(content_type=CONTENT_TYPE, body=text)
 
     def _streaming(self, answer: WatchAnswer, request: ApiRequest) -> Stream:
         stream = Stream(answer, target=target_of(request.path), driver=self)
@@ -260,6 +323,25 @@ class Driver:
             self._timer = loop.call_later(max(wait, SHORTEST), self._tick)
 
 
-def _method_not_allowed() -> ApiProblem:
-    message = "the server does not allow this method on the requested resource"
-    return ApiProblem(405, "MethodNotAllowed", message)
+def seconds_of(request: ApiRequest) -> float:
+    """How long a request may take in all: as long as it says, and no longer than any.
+
+    Errors: 400 for a time that nobody can read.
+    """
+    text = request.query.get("timeout", "")
+    if not text or request.flag("watch"):
+        return REQUEST_SECONDS
+    try:
+        asked = Duration(text).nanoseconds / 1e9
+    except ValueError:
+        what = "missing unit in" if text.isdecimal() and text != "0" else "invalid"
+        raise status.bad_request(
+            "invalid timeout specified in the request URL - time: "
+            f"{what} duration {status.quoted(text)}"
+        ) from None
+    return min(asked, REQUEST_SECONDS) if asked > 0 else REQUEST_SECONDS
+
+
+def _out_of_time() -> ApiProblem:
+    message = "Timeout: request did not complete within the allotted timeout"
+    return ApiProblem(504, "Timeout", message)

@@ -17,15 +17,6 @@ from trimtab.embedded.types import Type, fill
 
 DATA = Path(__file__).with_name("data")
 
-UNSERVED = frozenset(
-    {
-        "certificates.k8s.io",
-        "flowcontrol.apiserver.k8s.io",
-        "resource.k8s.io",
-    }
-)
-"""Groups that are known here, but that the embedded server does not serve."""
-
 
 class Subresource(msgspec.Struct, frozen=True, kw_only=True):
     """What stands below an object, such as ``scale``, and the kind that it speaks."""
@@ -63,11 +54,6 @@ class ServedResource(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
-
-    @property
-    def served(self) -> bool:
-        """Whether the embedded server has it; see ``UNSERVED``."""
-        return self.group not in UNSERVED
 
     def subresource(self, name: str) -> Subresource | None:
         """The subresource of that name."""

@@ -74,6 +74,10 @@ def _value_text(value: Any) -> str:
         return quoted(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return number(float(value))  # the real server reads stored keys as floats
+    if isinstance(value, dict):
+        return "".join(f"{key}={_value_text(value[key])}" for key in sorted(value))
+    if isinstance(value, list):
+        return f"[{','.join(map(_value_text, value))}]"
     return json_text(value)
 
 

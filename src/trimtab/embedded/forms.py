@@ -70,6 +70,8 @@ class Renderer:
         if shape == "PartialObjectMetadata" and many:
             what = f"is a list ({_go_type(self.kind)}List)"
         elif shape == "PartialObjectMetadataList" and not many:
+            if self.kind.custom is not None:
+                raise ApiProblem(500, "", "content is not a list")
             what = f"is not a list ({_go_type(self.kind)})"
         else:
             return
@@ -100,14 +102,14 @@ class Renderer:
     def plain(self, obj: Plain) -> bytes:
         """One object that is not stored (the answer to a write)."""
         if self.form.shape:
-            return self.one(self.kind.encode(obj))
+            return self.one(self.kind.written(obj))
         return bodies.encode(obj, self.form.media)
 
     def many(self, values: Iterable[bytes], meta: Plain) -> Iterator[bytes]:
         """A list, in pieces; some may be empty, where others may be let in."""
         if self._in_protobuf:
             head = self._list_head()
-            items = map(self._message, values)
+            items = self._messages.each(self._name, values)
             return protobuf_encoding.listed(
                 head["apiVersion"], head["kind"], meta, items
             )
@@ -222,8 +224,7 @@ class Renderer:
         now = self._now()
         rows = []
         version = resource_version
-        for value in values:
-            obj = self.kind.decode(value)
+        for obj in self.kind.arranged(map(self.kind.decode, values)):
             row: Plain = {"cells": self.kind.row(obj, now=now)}
             if self._include == "Object":
                 row["object"] = obj
@@ -273,7 +274,7 @@ def with_revision(kind: Kind, value: bytes, revision: int) -> bytes:
         return value
     obj: Plain = msgspec.json.decode(value)
     obj["metadata"]["resourceVersion"] = str(revision)
-    return kind.encode(obj)
+    return kind.encode(obj) if kind.conversion is None else kind.written(obj)
 
 
 def _column(column: Any) -> Plain:

@@ -8,9 +8,10 @@ the authority, which all clients know, only when it ends itself.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trimtab.client.credentials import readable
 from trimtab.client.errors import TrimtabError
@@ -24,6 +25,9 @@ from trimtab.embedded.certificates import (
     new_key,
     require_cryptography,
 )
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 ADMINISTRATOR = "admin"
 MASTERS = "system:masters"
@@ -87,6 +91,17 @@ class Identity:
     def ca(self) -> bytes:
         """The authority's certificate, PEM: what a client needs to trust the server."""
         return self._authority.pair.certificate
+
+    def issue(
+        self,
+        request: x509.CertificateSigningRequest,
+        *,
+        usages: Collection[str],
+        lifetime: timedelta,
+        now: datetime,
+    ) -> bytes:
+        """A certificate of the present authority for a request, PEM."""
+        return self._authority.issue(request, usages=usages, lifetime=lifetime, now=now)
 
     def renew(self, now: datetime) -> bool:
         """Make anew what is close to its end; True if anything was."""

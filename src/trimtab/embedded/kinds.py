@@ -10,17 +10,19 @@ without their beginning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from trimtab.embedded import builtin, definition_checks, definitions
+from trimtab.embedded.builtin import warnings as advice
 from trimtab.embedded.conform import conform
 from trimtab.embedded.crds import CustomKind
 from trimtab.embedded.facts import ServedResource
-from trimtab.embedded.managed import Reset
+from trimtab.embedded.managed import Others, Reset
+from trimtab.embedded.particulars import CONDITIONAL, CREATED_BY_UPDATE, ETCD_PATHS
 from trimtab.embedded.resets import resets_of
 from trimtab.embedded.status import FieldProblem, GroupResource
 from trimtab.embedded.types import Type
@@ -29,50 +31,11 @@ Plain = dict[str, Any]
 DEFINITION = "CustomResourceDefinition"
 Allocate = Callable[[str, Any], Any]
 
-# Kinds that a PUT creates if they are not there.
-CREATED_BY_UPDATE = frozenset(
-    {
-        ("", "Endpoints"),
-        ("", "Event"),
-        ("", "LimitRange"),
-        ("", "Service"),
-        ("coordination.k8s.io", "Lease"),
-        ("events.k8s.io", "Event"),
-        ("node.k8s.io", "RuntimeClass"),
-        ("rbac.authorization.k8s.io", "ClusterRole"),
-        ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
-        ("rbac.authorization.k8s.io", "Role"),
-        ("rbac.authorization.k8s.io", "RoleBinding"),
-    }
-)
-# Built-in kinds whose PUT must say which version it replaces.
-CONDITIONAL = frozenset(
-    {
-        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
-        ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
-        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
-        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
-        ("apiextensions.k8s.io", DEFINITION),
-        ("apiregistration.k8s.io", "APIService"),
-        ("coordination.k8s.io", "Lease"),
-        ("node.k8s.io", "RuntimeClass"),
-        ("policy", "PodDisruptionBudget"),
-        ("storage.k8s.io", "CSIDriver"),
-        ("storage.k8s.io", "CSINode"),
-        ("storage.k8s.io", "CSIStorageCapacity"),
-        ("storage.k8s.io", "VolumeAttachment"),
-    }
-)
-# Where etcd has kinds whose path there is not the name of the resource.
-ETCD_PATHS = {
-    "endpoints": "services/endpoints",
-    "ingresses": "ingress",
-    "nodes": "minions",
-    "replicationcontrollers": "controllers",
-    "services": "services/specs",
-}
+
+class Converter(Protocol):
+    """Makes objects of one version objects of another."""
+
+    def convert(self, objects: Sequence[Plain], to: str) -> list[Plain]: ...
 
 
 class Kind:
@@ -85,10 +48,16 @@ class Kind:
         *,
         custom: CustomKind | None = None,
         stored: str = "",
+        conversion: Converter | None = None,
     ) -> None:
         self.resource = resource
         self.type = type
         self.custom = custom
+        self.conversion = conversion
+        """What converts objects to and from this version; without it, all versions
+        are the same but for their name."""
+        self.family: Mapping[str, Kind] = {}
+        """All served versions, by their names, where they are converted."""
         self.group = resource.group
         self.version = resource.version
         self.kind = resource.kind
@@ -107,6 +76,13 @@ class Kind:
         self.stored_head = _head(
             self.kind, self.stored_version, custom=custom is not None
         )
+
+    @property
+    def plain(self) -> Kind:
+        """The kind for those who look only at metadata, and convert nothing."""
+        if self.conversion is None:
+            return self
+        return Unconverted(self.resource, self.type, custom=self.custom)
 
     def key(self, namespace: str, name: str) -> str:
         """Where an object is stored."""
@@ -130,14 +106,52 @@ class Kind:
 
     def encode(self, obj: Plain) -> bytes:
         """The bytes to store: the head first, then everything else."""
+        head = self.stored_head
+        if self.conversion is not None:  # it may be stored in another one still
+            head = _head(self.kind, obj["apiVersion"], custom=True)
         body = {key: obj[key] for key in obj if key not in ("kind", "apiVersion")}
-        return self.stored_head + msgspec.json.encode(body)[1:]
+        return head + msgspec.json.encode(body)[1:]
+
+    def to_storage(self, obj: Plain) -> Plain:
+        """An object of this version in the one that it is stored in.
+
+        Errors: ``calls.Pending`` if a webhook has to be asked.
+        """
+        if self.conversion is None:
+            return obj
+        [made] = self.conversion.convert([obj], self.stored_version)
+        custom = self.family.get(self.stored_version, self).custom
+        if custom is not None and self.stored_version in self.family:
+            custom.prune(made)
+        return made
+
+    def both(self, obj: Plain) -> tuple[Plain, Plain]:
+        """An object as it is stored, and as it is served then: converted both ways,
+        because only what comes back is what others will read."""
+        if self.conversion is None:
+            return obj, obj
+        stored = self.to_storage(obj)
+        return stored, self.converted(stored)
+
+    def current(self, values: Iterable[bytes]) -> Iterable[bytes]:
+        """Stored bytes as those of this version, if somebody has to convert them.
+
+        They are converted all at once, before anything is made of them.
+        """
+        if self.conversion is None:
+            return values
+        objects = [self._whole(msgspec.json.decode(value)) for value in values]
+        made = self.conversion.convert(objects, self.api_version)
+        return [self.written(self._read(each)) for each in made]
 
     def served(self, value: bytes) -> bytes:
         """Stored bytes as an object of this version."""
-        if self.head == self.stored_head:
+        if value.startswith(self.head):
             return value
-        obj = self.decode(value)
+        return self.written(self.decode(value))
+
+    def written(self, obj: Plain) -> bytes:
+        """The bytes of an object of this version."""
         body = {key: obj[key] for key in obj if key not in ("kind", "apiVersion")}
         return self.head + msgspec.json.encode(body)[1:]
 
@@ -152,11 +166,44 @@ class Kind:
 
         The schema may have changed since they were written, or be another version's.
         """
-        obj: Plain = msgspec.json.decode(value)
-        if self.custom is not None:
+        return self._read(self._converted(msgspec.json.decode(value)))
+
+    def converted(self, obj: Plain) -> Plain:
+        """An object of another version as one of this."""
+        copy: Plain = msgspec.json.decode(msgspec.json.encode(obj))
+        return self._read(self._converted(copy))
+
+    def _converted(self, obj: Plain) -> Plain:
+        if self.conversion is None:
+            return obj
+        [made] = self.conversion.convert([self._whole(obj)], self.api_version)
+        return made
+
+    def _whole(self, obj: Plain) -> Plain:
+        """An object that is to be converted, with the defaults of its own version."""
+        custom = self.family.get(obj["apiVersion"], self).custom
+        if custom is not None:
+            custom.default(obj)
+        return obj
+
+    def _read(self, obj: Plain) -> Plain:
+        if self.custom is None:
+            pass
+        elif self.conversion is None:
             self.custom.read(obj)
+        else:  # defaults are those of the version that it was converted from
+            self.custom.prune(obj)
         obj["apiVersion"] = self.api_version
         return obj
+
+    @property
+    def others(self) -> Others | None:
+        """What gives an object in other versions, if they differ in more than name."""
+        return None if self.conversion is None else self._in_version
+
+    def _in_version(self, version: str, obj: Plain) -> tuple[Plain, Type] | None:
+        kind = self.family.get(version)
+        return None if kind is None else (kind.converted(obj), kind.type)
 
     def conform(self, obj: Plain, again: Callable[[], Plain]) -> list[str]:
         """Drop what the kind does not have, in place; the fields nobody knows.
@@ -225,7 +272,16 @@ class Kind:
             return []
         if self.custom is not None:
             return self.custom.warnings(obj, old)
-        return definitions.warnings(obj, old) if self.kind == DEFINITION else []
+        if self.kind == DEFINITION:
+            return definitions.warnings(obj, old)
+        return advice.of_object(self.group, self.kind, obj, old)
+
+    @property
+    def warning(self) -> str:
+        """What whoever uses the kind at all is warned of."""
+        if self.custom is not None:
+            return self.custom.warning
+        return advice.of_kind(self.group, self.version, self.kind)
 
     def generation(self, obj: Plain, old: Plain | None, *, subresource: str) -> int:
         """The generation of an object once it is stored; 0 if the kind has none."""
@@ -263,10 +319,33 @@ class Kind:
             return self.custom.columns()
         return builtin.columns(self.group, self.kind)
 
+    def arranged(self, objs: Iterable[Plain]) -> Iterable[Plain]:
+        """Objects in the order of a table's rows."""
+        if self.custom is not None:
+            return objs
+        return builtin.arranged(self.group, self.kind, objs)
+
     def row(self, obj: Plain, *, now: datetime) -> list[Any]:
         if self.custom is not None:
             return self.custom.row(obj, now=now)
         return builtin.row(self.group, self.kind, obj, now=now)
+
+
+class Unconverted(Kind):
+    """A kind for the server's own use: objects in whatever version they are stored.
+
+    Garbage collection and the like look only at metadata, which is the same in all.
+    """
+
+    def decode(self, value: bytes) -> Plain:
+        obj: Plain = msgspec.json.decode(value)
+        return obj
+
+    def encode(self, obj: Plain) -> bytes:
+        return msgspec.json.encode(obj)
+
+    def to_storage(self, obj: Plain) -> Plain:
+        return obj
 
 
 def _head(kind: str, api_version: str, *, custom: bool) -> bytes:

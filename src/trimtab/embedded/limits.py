@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from trimtab.api.quantity import Quantity
+from trimtab.embedded.builtin.podresources import aggregate
 
 Plain = dict[str, Any]
 NOTE = "kubernetes.io/limit-ranger"
@@ -102,36 +103,10 @@ def _complaints(pod: Plain, items: Iterable[Plain]) -> Iterator[str]:
 
 
 def _total(spec: Plain, key: str) -> dict[str, Quantity]:
-    """What the containers of a pod take together, at the most at one time."""
-    total: dict[str, Quantity] = {}
-    for container in spec.get("containers") or ():
-        total = _sum(total, _amounts(container, key))
-    beside: dict[str, Quantity] = {}
-    most: dict[str, Quantity] = {}
-    for container in spec.get("initContainers") or ():
-        taken = _amounts(container, key)
-        if container.get("restartPolicy") == "Always":  # it stays beside the others
-            total = _sum(total, taken)
-            beside = _sum(beside, taken)
-            most = _larger(most, beside)
-        else:
-            most = _larger(most, _sum(taken, beside))
-    return {**_larger(total, most), **_amounts(spec, key)}
-
-
-def _amounts(holder: Plain, key: str) -> dict[str, Quantity]:
-    given = (holder.get("resources") or {}).get(key) or {}
-    return {name: _quantity(amount) for name, amount in given.items()}
-
-
-def _sum(one: dict[str, Quantity], two: dict[str, Quantity]) -> dict[str, Quantity]:
-    both = {name: one[name] + two[name] for name in one.keys() & two.keys()}
-    return {**one, **two, **both}
-
-
-def _larger(one: dict[str, Quantity], two: dict[str, Quantity]) -> dict[str, Quantity]:
-    both = {name: max(one[name], two[name]) for name in one.keys() & two.keys()}
-    return {**one, **two, **both}
+    """What the containers of a pod take together, unless it says so itself."""
+    given = (spec.get("resources") or {}).get(key) or {}
+    own = {name: _quantity(amount) for name, amount in given.items()}
+    return {**aggregate(spec, key), **own}
 
 
 def _broken(item: Plain, resources: Plain) -> Iterator[str]:

@@ -13,6 +13,7 @@ import ssl
 import sys
 import uuid
 from contextlib import suppress
+from typing import Protocol
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
@@ -53,6 +54,15 @@ FAREWELL_SECONDS = 0.5
 STOP_SECONDS = 3.0
 CANCEL_SECONDS = 0.5
 UPGRADES = ("websocket", "spdy")
+
+
+class Nodes(Protocol):
+    """Who answers for the processes of pods: their logs, commands and ports."""
+
+    async def serve(
+        self, request: BaseRequest, asked: ApiRequest
+    ) -> StreamResponse | None:
+        """The answer, or None if the request is not about a pod that runs here."""
 
 
 class _Connections(Server):
@@ -113,6 +123,8 @@ class Listener:
         self._driver = driver
         self._authenticator = authenticator
         self._context = context
+        self.nodes: Nodes | None = None
+        """Who runs pods in this process, if anybody does."""
         self._connections: _Connections | None = None
         self._server: asyncio.Server | None = None
         self._under_way = 0
@@ -191,6 +203,10 @@ class Listener:
         reply = Reply(request, asked, audit=audit)
         try:
             asked = await self._complete(request, asked)
+            if self.nodes is not None:
+                response = await self.nodes.serve(request, asked)
+                if response is not None:
+                    return response
             return await reply.send(await self._driver.answer(asked))
         except (Cut, ConnectionError):
             return reply.abort()
@@ -207,7 +223,8 @@ class Listener:
         assert self._connections is not None, "requests come by connections"
         peer = self._connections.users.get(request.protocol)
         user = self._authenticator.user(peer, asked.headers, asked.path)
-        _refuse_upgrade(asked)
+        if self.nodes is None:
+            _refuse_upgrade(asked)
         body = await _body(request) if request.body_exists else b""
         return msgspec.structs.replace(asked, user=user, body=body)
 

@@ -44,11 +44,13 @@ class Token(msgspec.Struct, frozen=True, array_like=True):
         try:
             raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
             return msgspec.json.decode(raw, type=cls)
-        except (ValueError, msgspec.DecodeError):
-            raise status.bad_request(
-                "invalid continue token: continue key is not valid: "
-                "encoded continue token is malformed"
-            ) from None
+        except msgspec.DecodeError:
+            why = "server does not recognize this encoded version "
+        except ValueError:
+            why = "illegal base64 data at input byte 0"
+        raise status.bad_request(
+            f"invalid continue token: continue key is not valid: {why}"
+        )
 
 
 class ListRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ Trees in entries are shared with the stored object and never changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -171,6 +171,10 @@ def _encoded(who: Identity, entry: Entry) -> dict[str, Any]:
     return encoded
 
 
+Others = Callable[[str, dict[str, Any]], "tuple[dict[str, Any], Type] | None"]
+"""An object in another version, and its type there; None if there is no such one."""
+
+
 def is_reset(raw: Sequence[Any]) -> bool:
     """Whether a client asks for all entries to be forgotten."""
     return not raw or (len(raw) == 1 and not raw[0])
@@ -207,6 +211,7 @@ def after_update(
     subresource: str = "",
     now: str,
     reset: Reset | None = None,
+    others: Others | None = None,
 ) -> dict[str, Any]:
     """The object with the managed fields that it has after a create, update or patch.
 
@@ -231,10 +236,17 @@ def after_update(
     old = zero(api_version, after.get("kind", "")) if before is None else before
     try:
         changed = changes(old, after, plan, reset)
-    except MalformedItem:
+    except (MalformedItem, AttributeError, TypeError, KeyError):
         # Validation refuses such an object, so nobody sees that it has no entries.
         return with_entries(after, None)
-    updated = updated_by(who, managed, changed, api_version=api_version, now=now)
+    updated = updated_by(
+        who,
+        managed,
+        changed,
+        api_version=api_version,
+        now=now,
+        elsewhere=changes_elsewhere(managed, old, after, api_version, others, reset),
+    )
     return with_entries(after, encode(capped(updated)))
 
 
@@ -299,12 +311,37 @@ def _tracked(object: dict[str, Any]) -> dict[str, Any]:
     return tracked
 
 
+def changes_elsewhere(
+    managed: Managed,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    api_version: str,
+    others: Others | None,
+    reset: Reset | None,
+) -> Mapping[str, Comparison]:
+    """What changed, for entries of other versions: in terms of each of them."""
+    found: dict[str, Comparison] = {}
+    if others is None:
+        return found
+    for version in {entry.api_version for entry in managed.values()} - {api_version}:
+        old, new = others(version, before), others(version, after)
+        if old is not None and new is not None:
+            found[version] = changes(old[0], new[0], plan_of(old[1]), reset)
+    return found
+
+
 def updated_by(
-    who: Identity, managed: Managed, changed: Comparison, *, api_version: str, now: str
+    who: Identity,
+    managed: Managed,
+    changed: Comparison,
+    *,
+    api_version: str,
+    now: str,
+    elsewhere: Mapping[str, Comparison] | None = None,
 ) -> Managed:
     """The entries after somebody's update changed these fields."""
     own = union(changed.modified, changed.added)
-    result = lost(managed, union(own, changed.removed))
+    result = lost(managed, union(own, changed.removed), elsewhere=elsewhere)
     if own:
         previous = result.get(who)
         tree = union(own, previous.tree) if previous else own
@@ -312,11 +349,22 @@ def updated_by(
     return result
 
 
-def lost(managed: Managed, fields: Tree, *, but: Identity | None = None) -> Managed:
+def lost(
+    managed: Managed,
+    fields: Tree,
+    *,
+    but: Identity | None = None,
+    elsewhere: Mapping[str, Comparison] | None = None,
+) -> Managed:
     """The entries after all but one lost these fields; empty ones are gone."""
+    by_version = {
+        version: union(union(each.modified, each.added), each.removed)
+        for version, each in (elsewhere or {}).items()
+    }
     result: Managed = {}
     for who, entry in managed.items():
-        rest = entry.tree if who == but else difference(entry.tree, fields)
+        gone = by_version.get(entry.api_version, fields)
+        rest = entry.tree if who == but else difference(entry.tree, gone)
         if rest is entry.tree:
             result[who] = entry
         elif rest:
@@ -349,25 +397,3 @@ def capped(managed: Managed) -> Managed:
         result[bucket] = Entry(tree, version, entry.time)
         excess -= 1
     return result
-
-
-def with_settled_times(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """The object with its old times if nothing but times changed.
-
-    For after admission: a write that changed nothing must not make a revision. The
-    ``resourceVersion`` does not count; the new object may not have one yet.
-    """
-    old = before["metadata"].get("managedFields") or []
-    new = after["metadata"].get("managedFields") or []
-    if len(old) != len(new) or not new or old == new:
-        return after
-    timeless = [{**each, "time": ""} for each in (*old, *new)]
-    if timeless[: len(old)] != timeless[len(old) :]:
-        return after
-    settled_one = with_entries(after, old)
-    is_same = _unversioned(settled_one) == _unversioned(before)
-    return settled_one if is_same else after
-
-
-def _unversioned(object: dict[str, Any]) -> dict[str, Any]:
-    return {**object, "metadata": {**object["metadata"], "resourceVersion": ""}}

@@ -6,9 +6,9 @@ last list had. Stored bytes never change their meaning, so they are the key.
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Iterable, Iterator
 
-from trimtab.embedded import protobuf_encoding
+from trimtab.embedded import protobuf_parts
 
 LIMIT = 16 << 20
 """So many bytes are kept, those that were stored included."""
@@ -33,12 +33,27 @@ class Messages:
         key = (name, value)
         found = self._kept.pop(key, None)
         if found is None:
-            found = protobuf_encoding.message(name, msgspec.json.decode(value))
+            found = protobuf_parts.message(name, value)
             self._size += len(value) + len(found)
         self._kept[key] = found
         while self._size > self._limit:
             self._drop()
         return found
+
+    def each(self, name: str, values: Iterable[bytes]) -> Iterator[bytes]:
+        """Many stored objects as messages of that name.
+
+        Of more than can be kept only the first are looked for: the last ones would
+        drop them again, and the next list would find nothing.
+        """
+        left = self._limit
+        for value in values:
+            if left > 0:
+                found = self.of(name, value)
+                left -= len(value) + len(found)
+                yield found
+            else:
+                yield protobuf_parts.message(name, value)
 
     def _drop(self) -> None:
         oldest = next(iter(self._kept))

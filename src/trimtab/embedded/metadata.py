@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from random import Random
-from uuid import UUID
 
 from trimtab.api.times import rfc3339
 from trimtab.embedded import status
+from trimtab.embedded.calls import Calls
 from trimtab.embedded.kinds import Kind, Plain
 
 NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -32,24 +32,29 @@ AFTER_MUTATION = " after mutating admission happens"
 
 
 class Stamps:
-    """Makes what has to be new: names, uids, times."""
+    """Makes what is new: names, uids, times; the same if a request runs again."""
 
-    def __init__(self, *, now: Callable[[], datetime], random: Random) -> None:
+    def __init__(
+        self, *, now: Callable[[], datetime], random: Random, calls: Calls
+    ) -> None:
         self._now = now
         self._random = random
+        self._calls = calls
 
     def now(self) -> datetime:
-        return self._now()
+        return self._calls.now(self._now)
 
     def time(self) -> str:
-        return rfc3339(self._now())
+        return rfc3339(self.now())
 
     def uid(self) -> str:
-        return str(UUID(int=self._random.getrandbits(128), version=4))
+        return self._calls.draw("uid", self._calls.new_uid)
 
     def name(self, base: str) -> str:
-        letters = self._random.choices(NAME_LETTERS, k=GENERATED_TAIL)
-        return base[:GENERATED_BASE] + "".join(letters)
+        return base[:GENERATED_BASE] + self._calls.draw("name", self._letters)
+
+    def _letters(self) -> str:
+        return "".join(self._random.choices(NAME_LETTERS, k=GENERATED_TAIL))
 
 
 def metadata_of(obj: Plain) -> Plain:

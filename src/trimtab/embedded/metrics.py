@@ -7,7 +7,7 @@ import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from trimtab.embedded.store import StoreStatistics
 
@@ -26,7 +26,12 @@ class Metrics:
         """Watches under way."""
         self._began = time.time()
 
-    def text(self, store: StoreStatistics | None) -> bytes:
+    def text(
+        self,
+        store: StoreStatistics | None,
+        *,
+        deprecated: Collection[tuple[str, str, str, str]] = (),
+    ) -> bytes:
         """All of it; that of the store only if there is one."""
         lines: list[str] = []
         requests = [
@@ -38,6 +43,8 @@ class Metrics:
         watches = [('{verb="WATCH"}', float(self.watches))]
         about = "Watches under way."
         lines += _family("apiserver_longrunning_requests", "gauge", about, watches)
+        if deprecated:
+            lines += _deprecated(deprecated)
         if store is not None:
             lines += _store(store)
         lines += self._process()
@@ -59,6 +66,17 @@ class Metrics:
         for name, kind, about, value in facts:
             lines += _family(f"process_{name}", kind, about, [("", value)])
         return lines
+
+
+def _deprecated(found: Iterable[tuple[str, str, str, str]]) -> list[str]:
+    names = ("group", "version", "resource", "subresource")
+    samples = []
+    for each in sorted(found):
+        labels = {**dict(zip(names, each, strict=True)), "removed_release": ""}
+        told = ",".join(f'{name}="{text}"' for name, text in sorted(labels.items()))
+        samples.append((f"{{{told}}}", 1.0))
+    about = "Deprecated APIs that were asked for."
+    return _family("apiserver_requested_deprecated_apis", "gauge", about, samples)
 
 
 def _store(store: StoreStatistics) -> list[str]:

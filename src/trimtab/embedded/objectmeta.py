@@ -47,8 +47,8 @@ def updated_problems(
     """What is wrong with the metadata of a changed custom object."""
     found = Found()
     rules.common_update(found, metadata, old, namespaced=namespaced)
-    # Finalizers need no prefix in custom objects, and were looked at already.
-    rules.updated(found, {**metadata, "finalizers": ()}, old)
+    # Finalizers need no prefix in custom objects.
+    rules.updated(found, metadata, old, qualified=False)
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from trimtab.embedded.descriptions import describe
 from trimtab.embedded.facts import Definitions, ServedResource
 from trimtab.embedded.openapi_paths import KINDS, META, kind_of
 from trimtab.embedded.types import INT_OR_STRING, OBJECT_META, QUANTITY
@@ -40,10 +41,12 @@ class Custom(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def builtin_schema(name: str, *, definitions: Definitions, second: bool) -> JSON:
-    """A recorded definition. References are bare names, as in :func:`linked`."""
+    """A recorded definition, described. References are bare names, as in
+    :func:`linked`."""
     if second and name in _SECOND:
         return _SECOND[name]
     schema = definitions.schema(name)
+    describe(name, schema)
     if kinds := definitions.kinds(name):
         schema[KINDS] = [kind_of(*kind) for kind in kinds]
     return schema

@@ -9,12 +9,14 @@ import msgspec
 
 from trimtab.embedded import duplicates, jsontext, metadata, reading, status
 from trimtab.embedded.bodies import Unrouted
+from trimtab.embedded.conform import Mistyped
 from trimtab.embedded.gotext import plain
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.patches import PatchError, json_patch, merge_patch
 from trimtab.embedded.status import ApiProblem
 from trimtab.embedded.strategic import strategic_merge
 from trimtab.embedded.types import Type
+from trimtab.embedded.unstructured import convert
 from trimtab.embedded.writes import APPLY_PATCH, Misfit, Write
 
 JSON_PATCH = "application/json-patch+json"
@@ -31,27 +33,39 @@ def patched(write: Write, old: Plain, body: bytes, media: str) -> Plain:
     read, 422 for one that does not apply or leaves what the kind has no room for.
     """
     kind = write.kind
-    _check_media(kind, media)
     patch = decode(body, media)
     try:
         obj = applied(kind.type, old, patch, media)
     except PatchError as error:
-        reason = PATCH_REASONS.get(error.code, "")
-        raise ApiProblem(error.code, reason, str(error)) from None
+        raise refused(error) from None
     if not isinstance(obj, dict):
         raise ApiProblem(422, "Invalid", "the patch does not leave an object")
     if media == STRATEGIC_PATCH:  # it changes a struct, which has neither
         obj.update(apiVersion=kind.api_version, kind=kind.kind)
     text = msgspec.json.encode(obj)
     try:
+        if media == STRATEGIC_PATCH:
+            _convert(kind, obj)
+            text = msgspec.json.encode(obj)
         _conform(write, obj, text, _twice(kind, body, patch, media))
     except Misfit as misfit:
-        shown = plain(patch) if media == STRATEGIC_PATCH else text.decode()
-        problem = status.invalid("patch", shown, misfit.detail)
+        detail = misfit.detail
+        if media == STRATEGIC_PATCH:
+            shown = plain(_without_retained(patch))
+        else:
+            shown, detail = text.decode(), _first_detail(kind, text) or detail
+        problem = status.invalid("patch", shown, detail)
         nothing = status.GroupResource("", "")
         raise status.invalid_object(nothing, "", [problem]) from None
     metadata.drop_equal_owners(obj, write.warnings, when=metadata.AFTER_MUTATION)
     return obj
+
+
+def refused(error: PatchError) -> ApiProblem:
+    """A patch that cannot be read or does not apply, as an answer."""
+    reason = PATCH_REASONS.get(error.code, "")
+    problem = Unrouted if error.code == 422 else ApiProblem
+    return problem(error.code, reason, str(error))
 
 
 def decode(body: bytes, media: str) -> Any:
@@ -76,7 +90,8 @@ def applied(type: Type, old: Plain, patch: Any, media: str) -> Any:
     return strategic_merge(document, patch, type)
 
 
-def _check_media(kind: Kind, media: str) -> None:
+def check_media(kind: Kind, media: str) -> None:
+    """That a kind takes this sort of patch; 415 if not."""
     if media in (JSON_PATCH, MERGE_PATCH):
         return
     if kind.custom is not None:
@@ -85,8 +100,39 @@ def _check_media(kind: Kind, media: str) -> None:
         raise Unrouted(415, "UnsupportedMediaType", UNSUPPORTED)
 
 
+def _first_detail(kind: Kind, text: bytes) -> str:
+    """What is wrong first in a patched object, whose fields are read in order."""
+    ordered = msgspec.json.encode(msgspec.json.decode(text), order="sorted")
+    obj: Plain = msgspec.json.decode(ordered)
+    try:
+        reading.conformed(kind, obj, dict)
+    except Misfit as misfit:
+        return misfit.detail
+    return ""
+
+
+def _without_retained(patch: Any) -> Any:
+    """A strategic merge as it is left when it has been applied."""
+    if isinstance(patch, list):
+        return [_without_retained(each) for each in patch]
+    if not isinstance(patch, dict):
+        return patch
+    return {
+        key: _without_retained(value)
+        for key, value in patch.items()
+        if key != "$retainKeys" and (key, value) != ("$patch", "replace")
+    }
+
+
+def _convert(kind: Kind, obj: Plain) -> None:
+    try:
+        convert(kind.type, obj)
+    except Mistyped as problem:
+        raise Misfit("", str(problem)) from None
+
+
 def _conform(write: Write, obj: Plain, text: bytes, told: list[str]) -> None:
-    reading.check_kind(write.kind, obj)
+    reading.check_kind(write.kind, obj, patched=True)
     unknown = reading.conformed(write.kind, obj, lambda: msgspec.json.decode(text))
     reading.complain(write, told + reading.unknown_texts(sorted(unknown)))
 

@@ -14,23 +14,19 @@ from __future__ import annotations
 import struct
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
-from datetime import timedelta
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-import msgspec
+from trimtab.embedded import protobuf_values as values
+from trimtab.embedded.protobuf import MAGIC, lines, message_name
+from trimtab.embedded.protobuf_values import SHORT, Data, field_of, varint
 
-from trimtab.api.times import Duration, parse_rfc3339
-from trimtab.embedded.protobuf import EPOCH, MAGIC, UNSIGNED, lines, message_name
-
-SHORT = 128
-"""Lengths below it are one byte."""
-SECOND = timedelta(seconds=1)
+MANY = 512
+"""Lengths below it are worked out beforehand."""
 ENVELOPE_END = b"\x1a\x00\x22\x00"
 """Neither the encoding nor the type of what is in the envelope has a name."""
 
 Plain = dict[str, Any]
-Data = Callable[[Any], bytes]
 Add = Callable[[bytes], None]
 Write = Callable[[Add, Any], None]
 
@@ -43,6 +39,8 @@ class Step(NamedTuple):
     absent: bytes
     """What stands for a value that is not there."""
     write: Write
+    heads: tuple[bytes, ...] = ()
+    """If it is one text: what stands before one of so many bytes."""
     before: bytes = b""
     """What stands for the fields before it that an object does not have."""
 
@@ -76,8 +74,8 @@ def envelope(api_version: str, kind: str, raw: bytes) -> bytes:
 
 def envelope_head(api_version: str, kind: str, size: int) -> bytes:
     """How a body begins that has a message of so many bytes."""
-    types = _field(1, api_version.encode()) + _field(2, kind.encode())
-    return MAGIC + _field(1, types) + _tag(2, 2) + varint(size)
+    types = field_of(1, api_version.encode()) + field_of(2, kind.encode())
+    return MAGIC + field_of(1, types) + values.tag(2, 2) + varint(size)
 
 
 def listed(
@@ -88,7 +86,7 @@ def listed(
     It begins with its size, so all items are made first: for each there is an empty
     piece, where others may be let in.
     """
-    parts = [_field(1, message("meta.v1.ListMeta", meta))]
+    parts = [field_of(1, message("meta.v1.ListMeta", meta))]
     for item in items:
         parts += (b"\x12" + varint(len(item)), item)
         yield b""
@@ -99,33 +97,49 @@ def listed(
 
 def event(type: str, body: bytes) -> bytes:
     """A frame of a watch: its size in four bytes, then an object and what it did."""
-    data = _field(1, type.encode()) + _field(2, _field(1, body))
+    data = field_of(1, type.encode()) + field_of(2, field_of(1, body))
     return struct.pack(">I", len(data)) + data
 
 
 def message(name: str, obj: Plain) -> bytes:
     """An object as the message of that name."""
+    return written(obj, _layout(name, tuple(obj)))
+
+
+def written(obj: Plain, layout: Layout) -> bytes:
+    """An object as its layout says; it has just the fields that the layout is for."""
     parts: list[bytes] = []
     add = parts.append
-    steps, rest = _layout(name, tuple(obj))
-    for field, absent, write, before in steps:
+    for field, absent, write, heads, before in layout.steps:
         if before:
             add(before)
-        value = obj[field] if field else obj
-        if value is not None:
-            write(add, value)
-        elif absent:
+        value: Any = obj[field] if field else obj
+        if value is None:
             add(absent)
-    add(rest)
+        elif heads:  # as `write` would do it: most fields are texts
+            body = value.encode()
+            size = len(body)
+            if size < MANY:
+                add(heads[size])
+                add(body)
+            else:
+                write(add, value)
+        else:
+            write(add, value)
+    add(layout.rest)
     return b"".join(parts)
 
 
 @lru_cache(maxsize=4096)
 def _layout(name: str, keys: tuple[str, ...]) -> Layout:
+    return laid_out(plan(name), keys)
+
+
+def laid_out(plan: Iterable[Step], keys: tuple[str, ...]) -> Layout:
     """The plan for objects with these keys: most have few, and many have the same."""
     steps = []
     before = b""
-    for step in _plan(name):
+    for step in plan:
         if step.name and step.name not in keys:
             before += step.absent
         else:
@@ -135,22 +149,30 @@ def _layout(name: str, keys: tuple[str, ...]) -> Layout:
 
 
 @lru_cache(maxsize=1024)
-def _plan(name: str) -> tuple[Step, ...]:
-    fields = []
+def plan(name: str) -> tuple[Step, ...]:
+    """What is written for each field of a message."""
+    return tuple(_step(*each) for each in fields(name))
+
+
+def fields(name: str) -> list[tuple[int, str, str]]:
+    """Number, name and kind of each field of a message, in order."""
     line = lines()[name]
-    for part in line.split("\t") if line else ():
-        number, field, kind = part.split(" ")
-        fields.append((int(number), field, kind))
-    return tuple(_step(*each) for each in sorted(fields))
+    parts = [part.split(" ") for part in line.split("\t")] if line else []
+    return sorted((int(number), field, kind) for number, field, kind in parts)
+
+
+def is_special(name: str) -> bool:
+    """Whether a message's fields are others than those of its JSON."""
+    return name in _SPECIAL
 
 
 def _step(number: int, name: str, kind: str) -> Step:
     bare = kind.lstrip("!^?*{")
     data = _data(bare)
-    tag = _tag(number, _WIRES.get(bare, 2))
+    tag = values.tag(number, _WIRES.get(bare, 2))
     sized = bare not in _WIRES
     if "{" in kind:
-        return Step(name, b"", _entries(_tag(number, 2), bare))
+        return Step(name, b"", _entries(values.tag(number, 2), bare))
     write = _sized(tag, data) if sized else _fixed(tag, data)
     if "*" in kind:
         return Step(name, b"", _repeated(write))
@@ -158,7 +180,8 @@ def _step(number: int, name: str, kind: str) -> Step:
     if "!" in kind:
         empty = data(_EMPTY.get(bare, {}))
         absent = tag + varint(len(empty)) + empty if sized else tag + empty
-    return Step("" if "^" in kind else name, absent, write)
+    heads = _heads(tag) if bare == "s" else ()
+    return Step("" if "^" in kind else name, absent, write, heads)
 
 
 def _sized(tag: bytes, data: Data) -> Write:
@@ -168,15 +191,26 @@ def _sized(tag: bytes, data: Data) -> Write:
     def write(add: Add, value: Any) -> None:
         body = data(value)
         size = len(body)
-        add(heads[size] if size < SHORT else tag + varint(size))
+        add(heads[size] if size < MANY else tag + varint(size))
         add(body)
 
     return write
 
 
+def heads_of(number: int) -> tuple[bytes, ...]:
+    """What stands before a field of so many bytes, if they are not more than many."""
+    return _heads(values.tag(number, 2))
+
+
+def head_of(number: int) -> Callable[[int], bytes]:
+    """What stands before a field of so many bytes, however many."""
+    tag = values.tag(number, 2)
+    return lambda size: tag + varint(size)
+
+
 @lru_cache(maxsize=64)
 def _heads(tag: bytes) -> tuple[bytes, ...]:
-    return tuple(tag + bytes([size]) for size in range(SHORT))
+    return tuple(tag + varint(size) for size in range(MANY))
 
 
 def _fixed(tag: bytes, data: Data) -> Write:
@@ -200,45 +234,49 @@ def _entries(tag: bytes, kind: str) -> Write:
     """Writes a map: for each key in order a message with the key and the value."""
     data = _data(kind)
     wire = _WIRES.get(kind)
-    value_tag = _tag(2, 2 if wire is None else wire)
-    write_key = _sized(_tag(1, 2), str.encode)
-    write_value = _sized(value_tag, data) if wire is None else _fixed(value_tag, data)
+    write_key = _sized(values.tag(1, 2), str.encode)
+    write_value = (
+        _sized(values.tag(2, 2), data)
+        if wire is None
+        else _fixed(values.tag(2, wire), data)
+    )
+
+    def entry(key: str, item: Any) -> bytes:
+        parts: list[bytes] = []
+        write_key(parts.append, key)
+        if item is not None:
+            write_value(parts.append, item)
+        elif kind != "b":
+            write_value(parts.append, _EMPTY.get(kind, {}))
+        return b"".join(parts)
+
+    write_entry = _sized(tag, lambda pair: entry(*pair))
 
     def write(add: Add, value: Plain) -> None:
+        for pair in sorted(value.items()):
+            write_entry(add, pair)
+
+    return _texts(tag, otherwise=write) if kind == "s" else write
+
+
+def _texts(tag: bytes, *, otherwise: Write) -> Write:
+    """Writes a map of short texts, such as labels: there are many of them."""
+    heads, keys, items = _heads(tag), _heads(values.tag(1, 2)), _heads(values.tag(2, 2))
+
+    def write(add: Add, value: Plain) -> None:
+        if None in value.values():
+            otherwise(add, value)
+            return
         for key in sorted(value):
-            parts: list[bytes] = []
-            write_key(parts.append, key)
-            item = value[key]
-            if item is not None:
-                write_value(parts.append, item)
-            elif kind != "b":
-                write_value(parts.append, _EMPTY.get(kind, {}))
-            entry = b"".join(parts)
-            add(tag + varint(len(entry)))
-            add(entry)
+            name, text = key.encode(), value[key].encode()
+            size, length = len(name), len(text)
+            if size < SHORT and length < SHORT:
+                add(heads[size + length + 4])
+                add(keys[size] + name + items[length] + text)
+            else:
+                otherwise(add, {key: value[key]})
 
     return write
-
-
-def varint(value: int) -> bytes:
-    """A number, seven bits in each byte."""
-    if 0 <= value < SHORT:
-        return _BYTES[value]
-    value &= UNSIGNED
-    found = bytearray()
-    while value >= SHORT:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
-
-
-def _tag(number: int, wire: int) -> bytes:
-    return varint(number << 3 | wire)
-
-
-def _field(number: int, data: bytes) -> bytes:
-    return _tag(number, 2) + varint(len(data)) + data
 
 
 def _data(kind: str) -> Data:
@@ -252,85 +290,32 @@ def _data(kind: str) -> Data:
     return partial(message, name)
 
 
-def _double(value: float) -> bytes:
-    return struct.pack("<d", value)
-
-
-def _boolean(value: bool) -> bytes:
-    return b"\x01" if value else b"\x00"
-
-
-@lru_cache(maxsize=1024)
-def _time(text: Any) -> bytes:
-    """An instant in whole seconds; none is no bytes at all."""
-    if not text:
-        return b""
-    return b"\x08" + varint((parse_rfc3339(text) - EPOCH) // SECOND) + b"\x10\x00"
-
-
-def _micro_time(text: Any) -> bytes:
-    if not text:
-        return b""
-    since = parse_rfc3339(text) - EPOCH
-    nanos = since.microseconds * 1000
-    return b"\x08" + varint(since // SECOND) + b"\x10" + varint(nanos)
-
-
-def _duration(text: Any) -> bytes:
-    return b"\x08" + varint(Duration(text).nanoseconds if text else 0)
-
-
-def _quantity(value: Any) -> bytes:
-    return _field(1, str(value or "0").encode())
-
-
-def _int_or_string(value: Any) -> bytes:
-    if isinstance(value, str):
-        return b"\x08\x01\x10\x00" + _field(3, value.encode())
-    return b"\x08\x00\x10" + varint(value or 0) + b"\x1a\x00"
-
-
-def _raw(value: Any) -> bytes:
-    """JSON inside of protobuf."""
-    return _field(1, msgspec.json.encode(value))
-
-
-def _extension(value: Any) -> bytes:
-    """JSON of an object that may not be there."""
-    return b"" if value is None else _raw(value)
-
-
-def _items(value: Any) -> bytes:
-    return b"".join(_field(1, item.encode()) for item in value or ())
-
-
 def _schema_or_bool(value: Any) -> bytes:
     if isinstance(value, dict):
-        return b"\x08\x01" + _field(2, message(SCHEMA, value))
-    return b"\x08" + _boolean(value)
+        return b"\x08\x01" + field_of(2, message(SCHEMA, value))
+    return b"\x08" + values.boolean(value)
 
 
 def _schema_or_array(value: Any) -> bytes:
     if isinstance(value, dict):
-        return _field(1, message(SCHEMA, value))
-    return b"".join(_field(2, message(SCHEMA, item)) for item in value or ())
+        return field_of(1, message(SCHEMA, value))
+    return b"".join(field_of(2, message(SCHEMA, item)) for item in value or ())
 
 
 def _schema_or_strings(value: Any) -> bytes:
     if isinstance(value, dict):
-        return _field(1, message(SCHEMA, value))
-    return b"".join(_field(2, item.encode()) for item in value or ())
+        return field_of(1, message(SCHEMA, value))
+    return b"".join(field_of(2, item.encode()) for item in value or ())
 
 
 SCHEMA = "apiextensions.v1.JSONSchemaProps"
-_BYTES = tuple(bytes([each]) for each in range(SHORT))
 _WIRES = {"i": 0, "B": 0, "d": 1}
 _SCALARS: dict[str, Data] = {
     "s": str.encode,
     "b": b64decode,
     "i": varint,
-    "B": _boolean,
-    "d": _double,
+    "B": values.boolean,
+    "d": values.double,
 }
 _EMPTY: dict[str, Any] = {
     "s": "",
@@ -350,19 +335,19 @@ _EMPTY: dict[str, Any] = {
     "@certificates.v1.ExtraValue": None,
 }
 _SPECIAL: dict[str, Data] = {
-    "meta.v1.Time": _time,
-    "meta.v1.MicroTime": _micro_time,
-    "meta.v1.Duration": _duration,
-    "meta.v1.Verbs": _items,
-    "meta.v1.FieldsV1": _raw,
-    "resource.Quantity": _quantity,
-    "intstr.IntOrString": _int_or_string,
-    "runtime.RawExtension": _extension,
-    "apiextensions.v1.JSON": _raw,
+    "meta.v1.Time": values.time,
+    "meta.v1.MicroTime": values.micro_time,
+    "meta.v1.Duration": values.duration,
+    "meta.v1.Verbs": values.items,
+    "meta.v1.FieldsV1": values.raw,
+    "resource.Quantity": values.quantity,
+    "intstr.IntOrString": values.int_or_string,
+    "runtime.RawExtension": values.extension,
+    "apiextensions.v1.JSON": values.raw,
     "apiextensions.v1.JSONSchemaPropsOrArray": _schema_or_array,
     "apiextensions.v1.JSONSchemaPropsOrBool": _schema_or_bool,
     "apiextensions.v1.JSONSchemaPropsOrStringArray": _schema_or_strings,
-    "authentication.v1.ExtraValue": _items,
-    "authorization.v1.ExtraValue": _items,
-    "certificates.v1.ExtraValue": _items,
+    "authentication.v1.ExtraValue": values.items,
+    "authorization.v1.ExtraValue": values.items,
+    "certificates.v1.ExtraValue": values.items,
 }

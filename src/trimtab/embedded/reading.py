@@ -8,15 +8,24 @@ refused, or the client is warned, or nobody minds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
-from trimtab.embedded import bodies, duplicates, metadata, status
+import msgspec
+
+from trimtab.embedded import bodies, duplicates, facts, metadata, shaping, status
 from trimtab.embedded.bodies import Unreadable
 from trimtab.embedded.conform import Mistyped
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.metadata import metadata_of
 from trimtab.embedded.patches import json_kind
 from trimtab.embedded.status import ApiProblem
-from trimtab.embedded.writes import Misfit, Write
+from trimtab.embedded.writes import Misfit, Write, number
+
+EVERYWHERE = (
+    *("CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions"),
+    *("UpdateOptions", "WatchEvent"),
+)
+"""Types that every group and version has."""
 
 
 def read(write: Write, body: bytes, content_type: str) -> Plain:
@@ -34,8 +43,11 @@ def read(write: Write, body: bytes, content_type: str) -> Plain:
         raise bodies.unrecognized(str(problem), body, kind=kind.kind) from None
     obj, told = parsed.obj, list[str]()
     if kind.custom is not None and not obj.get("kind"):
-        missing = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
-        raise bodies.unrecognized(missing, body, kind=kind.kind)
+        raise _without_kind(write, body, obj)
+    if write.name and not number(metadata_of(obj).get("resourceVersion")):
+        _check_custom_version(write, obj)
+    if kind.custom is not None and write.validation == "Warn":
+        write.warnings.extend(_unserved(kind, obj))
     check_kind(kind, obj)
     if parsed.pairs is not None:
         told, obj = _twice(kind, obj, parsed.pairs)
@@ -45,6 +57,39 @@ def read(write: Write, body: bytes, content_type: str) -> Plain:
     complain(write, [*told_in_yaml(parsed.lines), *told], [*parsed.lines, *told])
     metadata.drop_equal_owners(obj, write.warnings)
     return obj
+
+
+def _unserved(kind: Kind, obj: Plain) -> list[str]:
+    """What is said of a body of a version that the kind does not have."""
+    version = str(obj.get("apiVersion") or "")
+    if version == kind.api_version or not version.startswith(f"{kind.group}/"):
+        return []
+    return [_unknown(key) for key in sorted(obj) if key not in shaping.META_FIELDS]
+
+
+def _without_kind(write: Write, body: bytes, obj: Plain) -> ApiProblem:
+    """That a body does not say its kind, as those say it who try to read it."""
+    missing = "Object 'Kind' is missing in '{}'"
+    if write.validation != "Ignore":
+        text = missing.format(body.decode(errors="replace"))
+        return bodies.unrecognized(text, body, kind=write.kind.kind)
+    shown = body
+    if body.lstrip()[:1] != b"{":
+        shown = msgspec.json.encode(obj)
+    text = missing.format(shown.decode(errors="replace"))
+    return Misfit(handled(write.kind, write.kind.kind), text)
+
+
+def _check_custom_version(write: Write, obj: Plain) -> None:
+    """A custom object of another kind is first asked for its version."""
+    kind = write.kind
+    if kind.custom is None or obj.get("kind") == kind.kind:
+        return
+    if obj.get("apiVersion") == kind.api_version:
+        problem = status.invalid(
+            "metadata.resourceVersion", 0, "must be specified for an update"
+        )
+        raise status.invalid_object(kind.about, write.name, [problem])
 
 
 def intent_of(body: bytes) -> tuple[Plain, tuple[str, ...]]:
@@ -104,10 +149,15 @@ def conformed(kind: Kind, obj: Plain, again: Callable[[], Plain]) -> list[str]:
 
     ``again`` makes the object once more, as it was.
     """
+    meta = obj.get("metadata")
+    forgets = isinstance(meta, dict) and meta.get("managedFields") == []
     try:
-        return kind.conform(obj, again)
+        unknown = kind.conform(obj, again)
     except Mistyped as problem:
         raise Misfit(handled(kind, kind.kind), str(problem)) from None
+    if forgets:  # no entries at all, which is not the same as nothing about them
+        metadata_of(obj)["managedFields"] = []
+    return unknown
 
 
 def unknown_texts(fields: Sequence[str]) -> list[str]:
@@ -125,25 +175,62 @@ def complain(
         write.warnings.extend(strictly if warnings is None else warnings)
 
 
-def check_kind(kind: Kind, obj: Plain) -> None:
+def check_kind(kind: Kind, obj: Plain, *, patched: bool = False) -> None:
     """That an object is of the kind it is meant to be; a built-in one may not say."""
     given = obj["kind"] = obj.get("kind") or kind.kind
     version = obj.get("apiVersion") or ("" if kind.custom else kind.api_version)
-    if version != kind.api_version:
+    if version != kind.api_version and not (kind.custom and patched):
         raise _wrong_version(kind, str(given), str(version))
-    obj["apiVersion"] = version
-    if given != kind.kind and kind.custom is not None:
-        named = status.GroupResource(kind.group, str(given))
-        problem = status.invalid("kind", given, f"must be {kind.kind}")
-        name = metadata_of(obj).get("name", "")
-        raise status.invalid_object(named, name, [problem])
+    if (given, version) == (kind.kind, kind.api_version):
+        obj["apiVersion"] = version
+    elif kind.custom is not None:
+        raise _wrong_custom(kind, obj, str(version))
+    else:
+        raise _unregistered(kind, str(given), str(version))
+
+
+def _wrong_custom(kind: Kind, obj: Plain, version: str) -> ApiProblem:
+    given = obj["kind"]
+    problems = []
     if given != kind.kind:
+        problems.append(status.invalid("kind", given, f"must be {kind.kind}"))
+    if version != kind.api_version:
+        detail = f"must be {kind.api_version}"
+        problems.append(status.invalid("apiVersion", version, detail))
+    group = version.rpartition("/")[0]
+    name = metadata_of(obj).get("name", "")
+    return status.invalid_object(status.GroupResource(group, given), name, problems)
+
+
+@lru_cache(maxsize=1)
+def _registered() -> frozenset[tuple[str, str]]:
+    """What types a body can name: served ones, lists of them, and a few that are
+    everywhere."""
+    served = {(each.api_version, each.kind) for each in facts.resources()}
+    versions = {version for version, _ in served}
+    return frozenset(
+        {
+            *served,
+            *((version, f"{kind}List") for version, kind in served),
+            *((version, kind) for version in versions for kind in EVERYWHERE),
+            ("v1", "Status"),
+        }
+    )
+
+
+def _unregistered(kind: Kind, given: str, version: str) -> ApiProblem:
+    """That a body is of another type, or of none that anybody knows."""
+    short = version.rpartition("/")[2]
+    start = f'{given} in version "{short}" cannot be handled as a {kind.kind}: '
+    if (version, given) in _registered():
         package = kind.group.partition(".")[0] or "core"
-        raise Misfit(
-            handled(kind, str(given)),
-            f"converting ({kind.version}.{given}) to ({package}.{kind.kind}): "
-            "unknown conversion",
-        )
+        text = f"converting ({short}.{given}) to ({package}.{kind.kind})"
+        return Misfit(start, f"{text}: unknown conversion")
+    return Misfit(
+        start,
+        f'no kind "{given}" is registered for version "{version}" in scheme '
+        '"pkg/runtime/scheme.go:111"',
+    )
 
 
 def _wrong_version(kind: Kind, given: str, version: str) -> ApiProblem:
@@ -152,12 +239,7 @@ def _wrong_version(kind: Kind, given: str, version: str) -> ApiProblem:
             f"the API version in the data ({version}) does not match the expected API "
             f"version ({kind.api_version})"
         )
-    short = version.rpartition("/")[2]
-    return Misfit(
-        f'{given} in version "{short}" cannot be handled as a {kind.kind}: ',
-        f'no kind "{given}" is registered for version "{version}" in scheme '
-        '"pkg/runtime/scheme.go:111"',
-    )
+    return _unregistered(kind, given, version)
 
 
 def handled(kind: Kind, given: str) -> str:

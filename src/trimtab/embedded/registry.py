@@ -14,15 +14,15 @@ from typing import Any
 
 import msgspec
 
-from trimtab.embedded import metadata, reading, status
+from trimtab.embedded import intents, metadata, reading, status
 from trimtab.embedded.admission import Admission
-from trimtab.embedded.apply import ApplyConflict, ApplyFailed, apply
-from trimtab.embedded.conform import Mistyped
+from trimtab.embedded.chain import CREATE, UPDATE, Chain
 from trimtab.embedded.deletion import DeleteOptions, Deletion, deleted
 from trimtab.embedded.kinds import Kind, Plain
-from trimtab.embedded.managed import after_update, with_settled_times
+from trimtab.embedded.managed import after_update
 from trimtab.embedded.metadata import Stamps, metadata_of
-from trimtab.embedded.patching import patched
+from trimtab.embedded.patching import check_media, patched
+from trimtab.embedded.settling import kept, with_settled_times
 from trimtab.embedded.status import ApiProblem
 from trimtab.embedded.store import Row, Store
 from trimtab.embedded.writes import (
@@ -53,12 +53,14 @@ class Registry:
         admission: Admission,
         deletion: Deletion,
         allocate: Callable[[str, Any], Any],
+        chain: Chain | None = None,
     ) -> None:
         self.store = store
         self.stamps = stamps
         self._admission = admission
         self._deletion = deletion
         self._allocate = allocate
+        self.chain = chain or Chain()
 
     def row(self, kind: Kind, namespace: str, name: str) -> Row:
         """One stored object; 404 if it is not there."""
@@ -80,22 +82,29 @@ class Registry:
                 500, "", "resourceVersion should not be set on objects to be created"
             )
         metadata.wipe(meta)
+        obj = self._admitted(write, obj)
+        meta = metadata_of(obj)
         base = "" if meta.get("name") else meta.get("generateName", "")
         for attempt in range(GENERATE_TRIES):
             candidate = deepcopy(obj) if base and attempt < GENERATE_TRIES - 1 else obj
             try:
-                made = self._create_once(write, candidate)
+                made = self._add(write, candidate)
                 return Outcome(obj=made, created=True)
             except ApiProblem as problem:
                 if candidate is obj or problem.reason != "AlreadyExists":
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _create_once(self, write: Write, obj: Plain) -> Plain:
+    def _admitted(self, write: Write, obj: Plain, *, applied: bool = False) -> Plain:
+        """A new object as those make it who may change it on the way in."""
         write.kind.default(obj)
-        obj = self._account(write, None, obj)
-        self._admission.create(write.kind, obj, write.namespace)
-        return self._add(write, obj)
+        if not applied:
+            obj = self._account(write, None, obj)
+
+        def built_in(obj: Plain) -> None:
+            self._admission.create(write.kind, obj, write.namespace)
+
+        return self.chain.mutated(write, CREATE, obj, None, built_in=built_in)
 
     def _add(self, write: Write, obj: Plain) -> Plain:
         """The common end of create and of an apply that creates."""
@@ -108,14 +117,17 @@ class Registry:
         kind.prepare(obj, None, subresource="", allocate=self._allocate)
         metadata.count_generation(kind, obj, None, subresource="")
         self._check(write, obj, None)
+        self.chain.review(write, CREATE, obj, None)
         name = metadata_of(obj)["name"]
         key = kind.key(write.namespace, name)
-        if self.store.get(key) is not None:
+        there = self.store.get(key)
+        if there is not None:
             if metadata_of(obj).get("generateName"):
                 raise status.name_conflict(kind.about, name)
-            raise status.already_exists(kind.about, name)
+            going = metadata_of(kind.decode(there.value)).get("deletionTimestamp")
+            raise status.already_exists(kind.about, name, going=bool(going))
         if write.dry_run:
-            return obj
+            return kind.both(obj)[1]
         return self._put(kind, key, obj, expect=0)
 
     def update(self, write: Write, obj: Plain) -> Outcome:
@@ -131,7 +143,7 @@ class Registry:
                     raise other_uid(write, meta["uid"], "")
                 meta.pop("resourceVersion", None)
                 metadata.wipe(meta)
-                made = self._create_once(write, obj)
+                made = self._add(write, self._admitted(write, obj))
                 return Outcome(obj=made, created=True)
             raise status.not_found(kind.about, write.name)
         old = kind.decode(row.value)
@@ -147,6 +159,7 @@ class Registry:
         media = content_type.split(";")[0].strip()
         if media == APPLY_PATCH:
             return self.apply(write, *reading.intent_of(body))
+        check_media(write.kind, media)
         old, row = self.read(write.kind, write.namespace, write.name)
         obj = patched(write, old, body, media)
         meta = metadata_of(obj)
@@ -163,7 +176,7 @@ class Registry:
         ``lines`` are those of the intent that set a key again.
         """
         kind = write.kind
-        self.check_apply(write, intent)
+        intents.check(write, intent)
         row = self.store.get(kind.key(write.namespace, write.name))
         old = None if row is None else kind.decode(row.value)
         if row is None and write.subresource:
@@ -175,67 +188,27 @@ class Registry:
                 f"uid mismatch: the provided object specified uid "
                 f"{metadata_of(intent)['uid']}, and no existing object was found",
             )
-        try:
-            obj = apply(
-                deepcopy(old),
-                intent,
-                type=kind.type,
-                api_version=kind.api_version,
-                manager=write.manager,
-                force=write.force,
-                subresource=write.subresource,
-                now=self.stamps.time(),
-                reset=kind.resets(write.subresource),
-            )
-        except ApplyConflict as conflict:
-            raise ApiProblem(
-                409, "Conflict", conflict.message, causes=conflict.causes
-            ) from None
-        except ApplyFailed as failure:
-            reason = "BadRequest" if failure.code == 400 else ""
-            raise ApiProblem(failure.code, reason, failure.message) from None
+        obj = intents.applied(
+            write,
+            deepcopy(old),
+            intent,
+            type=kind.type,
+            api_version=kind.api_version,
+            now=self.stamps.time(),
+            reset=kind.resets(write.subresource),
+            others=kind.others,
+        )
+        if row is None and not metadata_of(obj).get("name"):
+            raise misnamed(metadata_of(obj), write)
         self._check_place(write, obj)
-        self._convert(write, obj, intent)
+        intents.convert(write, obj, intent, lambda obj: self._check(write, obj, old))
         reading.complain_of_lines(write, lines)
         if old is None or row is None:
-            return Outcome(obj=self._apply_new(write, obj), created=True)
+            obj = self._admitted(write, obj, applied=True)
+            return Outcome(obj=self._add(write, obj), created=True)
         if metadata_of(intent).get("resourceVersion"):
             self._check_version(write, metadata_of(obj), row)
         return Outcome(obj=self._replace(write, obj, old, row, applied=True))
-
-    def _convert(self, write: Write, obj: Plain, intent: Plain) -> None:
-        """Make what was applied an object of its kind."""
-        try:
-            write.kind.conform(obj, dict)
-        except Mistyped as problem:
-            kind = write.kind
-            of = f"{kind.group}/{kind.version}, Kind={kind.kind}"
-            where = metadata_of(intent).get("namespace", "")
-            raise ApiProblem(
-                500,
-                "",
-                f"failed to convert new object ({where}/{write.name}; {of}) to proper "
-                f"version: unable to convert unstructured object to {of}: {problem}",
-            ) from None
-
-    def _apply_new(self, write: Write, obj: Plain) -> Plain:
-        write.kind.default(obj)
-        self._admission.create(write.kind, obj, write.namespace)
-        return self._add(write, obj)
-
-    def check_apply(
-        self, write: Write, intent: Plain, *, type: tuple[str, str] | None = None
-    ) -> None:
-        """That an apply is of the right apiVersion and kind."""
-        meta = metadata_of(intent)
-        if meta.get("managedFields"):
-            raise status.bad_request("metadata.managedFields must be nil")
-        version, kind = intent.get("apiVersion") or "", intent.get("kind") or ""
-        if (version, kind) != (type or (write.kind.api_version, write.kind.kind)):
-            group, _, short = version.rpartition("/")
-            raise status.bad_request(
-                f"invalid object type: {group}/{short}, Kind={kind}"
-            )
 
     def _check_place(self, write: Write, obj: Plain) -> None:
         """That an object is still the one that the request names."""
@@ -245,26 +218,48 @@ class Registry:
         metadata.place(write.kind, obj, namespace=write.namespace)
 
     def delete(
-        self, kind: Kind, namespace: str, name: str, options: DeleteOptions
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        options: DeleteOptions,
+        *,
+        write: Write | None = None,
+        commit: bool = True,
     ) -> Outcome:
-        """Delete an object, at once or when its finalizers and its grace are done."""
+        """Delete an object, at once or when its finalizers and its grace are done.
+
+        ``write`` is the request that wants it, for those who may refuse it. Without
+        ``commit`` everybody is asked, and nothing happens.
+        """
+        asked, kind = kind, kind.plain  # only metadata changes, in any version
         old, row = self.read(kind, namespace, name)
         self._deletion.check(kind, name, old, options)
         obj, gone = self._deletion.mark(kind, old, options, now=self.stamps.now())
+        if write is not None and not self._deletion.is_pending(kind, old, obj):
+            self.chain.review_deletion(write, asked, old, self._deletion, options)
+        commit = commit and not options.dry_run
         if gone:
-            if not options.dry_run:
-                self.remove(kind, row, old)
-            return Outcome(obj=deleted(kind, name, old))
-        if obj is not old and not options.dry_run:
+            if commit:
+                if obj != old:  # it is first marked, then deleted
+                    obj = self._put(kind, row.key, obj, expect=row.revision)
+                    row = self.row(kind, namespace, name)
+                self.remove(kind, row, obj)
+            return Outcome(obj=deleted(kind, name, obj))
+        made = obj if asked is kind else asked.converted(obj)
+        if obj is not old and commit:
             obj = self._put(kind, row.key, obj, expect=row.revision)
-        return Outcome(obj=obj)
+            version = metadata_of(obj)["resourceVersion"]
+            metadata_of(made)["resourceVersion"] = version
+        return Outcome(obj=made)
 
     def remove(self, kind: Kind, row: Row, obj: Plain) -> None:
         """Take an object out of the store; watchers see its last state."""
+        stored = obj if kind.conversion is None else msgspec.json.decode(row.value)
 
         def last(revision: int) -> bytes:
-            metadata_of(obj)["resourceVersion"] = str(revision)
-            return kind.encode(obj)
+            metadata_of(stored)["resourceVersion"] = str(revision)
+            return kind.encode(stored)
 
         self.store.delete(row.key, expect=row.revision, make=last)
 
@@ -277,44 +272,74 @@ class Registry:
         obj = deepcopy(old)
         change(obj)
         if self._deletion.is_done(kind, obj):
-            self.remove(kind, row, obj)
+            self.remove(kind, row, old)
         elif obj != old:
             self._put(kind, key, obj, expect=row.revision)
 
     def _replace(
-        self, write: Write, obj: Plain, old: Plain, row: Row, *, applied: bool = False
+        self,
+        write: Write,
+        obj: Plain,
+        old: Plain,
+        row: Row,
+        *,
+        applied: bool = False,
+        review: Callable[[Plain], None] | None = None,
     ) -> Plain:
-        """The common end of update, patch and apply."""
+        """The common end of update, patch and apply.
+
+        ``review`` is asked instead of the chain, if it is given.
+        """
         kind = write.kind
         kind.default(obj)
         if not applied:
             obj = self._account(write, old, obj)
-        self._admission.update(kind, obj, old)
+
+        def built_in(obj: Plain) -> None:
+            self._admission.update(kind, obj, old)
+
+        if review is None:
+            obj = self.chain.mutated(write, UPDATE, obj, old, built_in=built_in)
+        else:
+            built_in(obj)
+        metadata_of(obj)["resourceVersion"] = str(row.revision)
         if write.guard is not None:
             write.guard(obj, old)
-        obj = _keep(write, obj, old)
+        obj = kept(write, obj, old)
         metadata.before_update(obj, old)
         kind.prepare(obj, old, subresource=write.subresource, allocate=self._allocate)
         metadata.count_generation(kind, obj, old, subresource=write.subresource)
         self._check(write, obj, old)
         obj = with_settled_times(old, obj)
         metadata_of(obj)["resourceVersion"] = str(row.revision)
+        if review is None:
+            self.chain.review(write, UPDATE, obj, old)
+        else:
+            review(obj)
         if obj == old:
             return old
         if write.dry_run:
-            return obj
+            return kind.both(obj)[1]
         if self._deletion.is_done(kind, obj):
-            self.remove(kind, row, obj)
+            self.remove(kind, row, deepcopy(old))
             return obj
         return self._put(kind, row.key, obj, expect=row.revision)
 
-    def replace_scaled(self, write: Write, obj: Plain, old: Plain, row: Row) -> Plain:
+    def replace_scaled(
+        self,
+        write: Write,
+        obj: Plain,
+        old: Plain,
+        row: Row,
+        *,
+        review: Callable[[Plain], None],
+    ) -> Plain:
         """Store an object whose replicas were changed, and its managed fields."""
         write = msgspec.structs.replace(write, subresource="")
         if number(metadata_of(obj).get("resourceVersion")):
             self._check_version(write, metadata_of(obj), row)
         metadata_of(obj)["resourceVersion"] = str(row.revision)
-        return self._replace(write, obj, old, row, applied=True)
+        return self._replace(write, obj, old, row, applied=True, review=review)
 
     def _check_version(self, write: Write, meta: Plain, row: Row) -> None:
         """That a write is about the present version, or about none if it may be."""
@@ -332,7 +357,6 @@ class Registry:
                 "metadata.resourceVersion", 0, "must be specified for an update"
             )
             raise status.invalid_object(kind.about, write.name, [problem])
-        meta["resourceVersion"] = str(row.revision)
 
     def _check(self, write: Write, obj: Plain, old: Plain | None) -> None:
         """Refuse an object that breaks the rules of its kind; warn of others."""
@@ -356,37 +380,19 @@ class Registry:
             subresource=write.subresource,
             now=self.stamps.time(),
             reset=kind.resets(write.subresource),
+            others=kind.others,
         )
 
     def _put(self, kind: Kind, key: str, obj: Plain, *, expect: int) -> Plain:
+        stored, obj = kind.both(obj)  # nobody may be asked once it is written
+
         def value(revision: int) -> bytes:
-            metadata_of(obj)["resourceVersion"] = str(revision)
-            encoded = kind.encode(obj)
+            version = str(revision)
+            metadata_of(obj)["resourceVersion"] = version
+            metadata_of(stored)["resourceVersion"] = version
+            encoded = kind.encode(stored)
             status.check_stored_size(len(encoded))
             return encoded
 
         self.store.put(key, value, expect=expect)
         return obj
-
-
-def _keep(write: Write, obj: Plain, old: Plain) -> Plain:
-    """What a write may touch: the object without its status, or its status alone."""
-    kind = write.kind
-    if write.subresource == "status":
-        kept = {key: value for key, value in old.items() if key != "status"}
-        if "status" in obj:
-            kept["status"] = obj["status"]
-        if kind.custom is None:
-            kept["metadata"] = obj["metadata"]
-        else:
-            meta = dict(old["metadata"])
-            meta.pop("managedFields", None)
-            if "managedFields" in obj["metadata"]:
-                meta["managedFields"] = obj["metadata"]["managedFields"]
-            kept["metadata"] = meta
-        return deepcopy(kept)
-    if kind.has_status and not write.subresource:
-        obj.pop("status", None)
-        if "status" in old:
-            obj["status"] = deepcopy(old["status"])
-    return obj

@@ -43,8 +43,8 @@ class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def number(self, name: str) -> int | None:
         """A whole-number query parameter; 400 if it is something else."""
-        text = self.query.get(name, "")
-        if not text:
+        text = self.query.get(name)
+        if text is None:
             return None
         try:
             return int(text)

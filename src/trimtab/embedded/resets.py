@@ -96,6 +96,7 @@ _SPEC_AND_STATUS = frozenset(
 )
 """Kinds that have a status of their own."""
 
+_CERTIFICATES, _REQUEST = "certificates.k8s.io", "CertificateSigningRequest"
 _ODD: dict[tuple[str, str, str], Reset] = {
     ("apps", "Deployment", "status"): Without(
         FieldSet.named("spec", "metadata.labels")
@@ -112,6 +113,13 @@ _ODD: dict[tuple[str, str, str], Reset] = {
         )
     ),
     ("", "Namespace", "finalize"): Without(FieldSet.named("status")),
+    (_CERTIFICATES, _REQUEST, ""): Without(FieldSet.named("spec", "status")),
+    (_CERTIFICATES, _REQUEST, "status"): Without(
+        FieldSet.named("spec", "status.conditions")
+    ),
+    (_CERTIFICATES, _REQUEST, "approval"): Without(
+        FieldSet.named("spec", "status.certificate")
+    ),
 }
 
 

@@ -70,7 +70,11 @@ class Reply:
             }
         )
         if not isinstance(answer, Stream):
-            headers.extend(answer.headers)
+            for name, value in answer.headers:
+                if name in headers and name != "Warning":
+                    headers[name] = value
+                else:
+                    headers.add(name, value)
         return headers
 
     def _whole(self, answer: Answer, body: bytes) -> Response:

@@ -11,10 +11,12 @@ from trimtab.api.times import rfc3339
 from trimtab.embedded import bodies, metadata, reading, status
 from trimtab.embedded.access_reviews import attributes_in, evaluation_error, problems_in
 from trimtab.embedded.authentication import StaticTokens
+from trimtab.embedded.chain import CREATE
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.managed import after_update
 from trimtab.embedded.rbac.authorizer import Authorizer, absent
 from trimtab.embedded.rbac.rules import Rule
+from trimtab.embedded.registry import Registry
 from trimtab.embedded.requests import ApiRequest, User
 from trimtab.embedded.tokens import Tokens
 from trimtab.embedded.writes import Outcome, Write
@@ -31,11 +33,13 @@ class Reviews:
         self,
         tokens: Tokens,
         *,
+        registry: Registry,
         static: StaticTokens,
         authorizer: Authorizer,
         now: Callable[[], datetime],
     ) -> None:
         self._tokens = tokens
+        self._registry = registry
         self._static = static
         self._authorizer = authorizer
         self._now = now
@@ -45,6 +49,7 @@ class Reviews:
         kind = write.kind
         content_type = request.headers.get("content-type", bodies.JSON)
         obj = self._accounted(write, reading.read(write, request.body, content_type))
+        obj = self._admitted(write, obj)
         if kind.kind in ACCESS:
             made = {**obj, "status": self._access(request.user, kind, obj)}
         elif kind.kind == "SelfSubjectReview":
@@ -58,6 +63,12 @@ class Reviews:
         else:
             raise status.method_not_allowed(kind.about, "create")
         return Outcome(obj=made, created=True)
+
+    def _admitted(self, write: Write, obj: Plain) -> Plain:
+        """The object after everybody was asked about it who wants to be."""
+        obj = self._registry.chain.mutated(write, CREATE, obj, None)
+        self._registry.chain.review(write, CREATE, obj, None)
+        return obj
 
     def _accounted(self, write: Write, obj: Plain) -> Plain:
         """The object as any that is created: in its place, with its managed fields."""

@@ -17,6 +17,7 @@ from trimtab.embedded.expressions.checking import Scope
 from trimtab.embedded.expressions.compiling import Program
 from trimtab.embedded.expressions.complaints import ExpressionError
 from trimtab.embedded.expressions.costs import estimate
+from trimtab.embedded.expressions.folding import InstantiationError
 from trimtab.embedded.schemas import RULES, Schema, schema_of
 from trimtab.embedded.status import FieldProblem
 
@@ -188,14 +189,19 @@ class Context:
 def _compiled(text: str, scope: Scope, wanted: str) -> tuple[Program | None, str]:
     """A rule or a message, or why it is none."""
     message = "messageExpression " if wanted == "string" else ""
+    program, mistake = None, ""
     try:
         program = Program(text, scope)
+        found = program.type
     except ExpressionError as error:
         return None, f"{message}compilation failed: {error}"
-    if program.type.kind != wanted:
+    except InstantiationError as error:
+        found = error.type
+        mistake = f"{message or 'program '}instantiation failed: {error}"
+    if found.kind != wanted:
         what = message.strip() or "cel expression"
         return None, f"{what} must evaluate to a {wanted}"
-    return program, ""
+    return program, mistake
 
 
 def _over(what: str, cost: int, limit: int) -> str:

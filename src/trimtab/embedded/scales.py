@@ -10,9 +10,11 @@ from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from trimtab.api.selectors import Selector
-from trimtab.embedded import bodies, reading, scalefields, status
-from trimtab.embedded.apply import ApplyConflict, ApplyFailed, apply
+from trimtab.embedded import bodies, intents, reading, scalefields, status
+from trimtab.embedded.chain import UPDATE
 from trimtab.embedded.conform import Mistyped, conform
 from trimtab.embedded.facts import definitions
 from trimtab.embedded.kinds import Kind, Plain
@@ -22,18 +24,32 @@ from trimtab.embedded.patches import PatchError, json_patch, merge_patch
 from trimtab.embedded.patching import (
     JSON_PATCH,
     MERGE_PATCH,
-    PATCH_REASONS,
     STRATEGIC_PATCH,
+    check_media,
+    refused,
 )
 from trimtab.embedded.patching import decode as decode_patch
 from trimtab.embedded.registry import Registry
 from trimtab.embedded.requests import ApiRequest
 from trimtab.embedded.status import ApiProblem
 from trimtab.embedded.types import Type
-from trimtab.embedded.writes import APPLY_PATCH, Outcome, Write, other_uid
+from trimtab.embedded.writes import (
+    APPLY_PATCH,
+    Misfit,
+    Outcome,
+    Write,
+    misnamed,
+    other_uid,
+)
 
 KIND = "Scale"
 KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+NOT_CUSTOM = (
+    "failed to create manager for existing fields: failed to convert live object (/; "
+    "autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an "
+    "invalid group/version: autoscaling/v1"
+)
+"""The real server cannot apply the scale of a custom object, either."""
 SCALE = status.GroupResource("autoscaling", KIND)
 
 
@@ -55,6 +71,14 @@ class Scales:
         who owns that.
         """
         kind = write.kind
+        media = request.headers.get("content-type", bodies.JSON).split(";")[0].strip()
+        wanted: Plain = {}
+        if request.method == "PATCH" and media != APPLY_PATCH:
+            check_media(kind, media)
+        if request.method == "PUT":
+            wanted = bodies.decode(request.body, media, kind=KIND)
+            _conform(wanted)
+            _check_name(write, wanted)
         obj, row = self._registry.read(kind, write.namespace, write.name)
         if request.method == "GET":
             return Outcome(obj=scale_of(kind, obj))
@@ -68,7 +92,8 @@ class Scales:
             api_version=kind.api_version,
             replicas=path,
         )
-        scale = self._changed(request, write, before)
+        scale = self._changed(request, write, before, wanted)
+        scale = self._registry.chain.mutated(write, UPDATE, scale, before)
         self._check(write, scale, before)
         changed = deepcopy(obj)
         set_replicas(kind, changed, (scale.get("spec") or {}).get("replicas", 0))
@@ -80,7 +105,13 @@ class Scales:
             api_version=kind.api_version,
             replicas=path,
         )
-        made = self._registry.replace_scaled(write, changed, obj, row)
+
+        def review(made: Plain) -> None:
+            if self._registry.chain.listens(write):
+                old = scale_of(kind, known)
+                self._registry.chain.review(write, UPDATE, scale_of(kind, made), old)
+
+        made = self._registry.replace_scaled(write, changed, obj, row, review=review)
         return Outcome(obj=scale_of(kind, made))
 
     def _check(self, write: Write, scale: Plain, before: Plain) -> None:
@@ -94,7 +125,9 @@ class Scales:
         if meta.get("uid", known["uid"]) not in ("", known["uid"]):
             raise other_uid(write, meta["uid"], known["uid"])
 
-    def _changed(self, request: ApiRequest, write: Write, before: Plain) -> Plain:
+    def _changed(
+        self, request: ApiRequest, write: Write, before: Plain, after: Plain
+    ) -> Plain:
         """The scale as the request wants it, with who owns what of it then."""
         media = request.headers.get("content-type", bodies.JSON).split(";")[0].strip()
         if request.method == "PATCH" and media == APPLY_PATCH:
@@ -102,17 +135,9 @@ class Scales:
             scale = self._applied(write, before, intent)
             reading.complain_of_lines(write, lines)
             return scale
-        if request.method == "PUT":
-            after = bodies.decode(request.body, media, kind=KIND)
-        else:
+        if request.method == "PATCH":
             after = _patched(before, decode_patch(request.body, media), media)
-        _conform(after)
-        name = metadata_of(after).setdefault("name", write.name)
-        if name != write.name:
-            raise status.bad_request(
-                f"the name of the object ({name}) does not match the name on the URL "
-                f"({write.name})"
-            )
+            _check_name(write, after)
         return after_update(
             before,
             after,
@@ -124,27 +149,17 @@ class Scales:
         )
 
     def _applied(self, write: Write, before: Plain, intent: Plain) -> Plain:
-        self._registry.check_apply(
-            write, intent, type=(scalefields.SCALE_VERSION, KIND)
+        if write.kind.custom is not None:
+            raise ApiProblem(500, "", NOT_CUSTOM)
+        intents.check(write, intent, type=(scalefields.SCALE_VERSION, KIND))
+        return intents.applied(
+            write,
+            before,
+            intent,
+            type=scale_type(),
+            api_version=scalefields.SCALE_VERSION,
+            now=self._registry.stamps.time(),
         )
-        try:
-            return apply(
-                before,
-                intent,
-                type=scale_type(),
-                api_version=scalefields.SCALE_VERSION,
-                manager=write.manager,
-                force=write.force,
-                subresource="scale",
-                now=self._registry.stamps.time(),
-            )
-        except ApplyConflict as conflict:
-            raise ApiProblem(
-                409, "Conflict", conflict.message, causes=conflict.causes
-            ) from None
-        except ApplyFailed as failure:
-            reason = "BadRequest" if failure.code == 400 else ""
-            raise ApiProblem(failure.code, reason, failure.message) from None
 
 
 def _patched(before: Plain, patch: Any, media: str) -> Plain:
@@ -156,11 +171,23 @@ def _patched(before: Plain, patch: Any, media: str) -> Plain:
         else:
             raise status.unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY_PATCH))
     except PatchError as error:
-        reason = PATCH_REASONS.get(error.code, "")
-        raise ApiProblem(error.code, reason, str(error)) from None
+        raise refused(error) from None
     if not isinstance(after, dict):
         raise ApiProblem(422, "Invalid", "the patch does not leave an object")
+    text = msgspec.json.encode(after).decode()
+    try:
+        _conform(after)
+    except Misfit as misfit:
+        problem = status.invalid("patch", text, misfit.detail)
+        nothing = status.GroupResource("", "")
+        raise status.invalid_object(nothing, "", [problem]) from None
     return after
+
+
+def _check_name(write: Write, scale: Plain) -> None:
+    meta = metadata_of(scale)
+    if meta.get("name") != write.name:
+        raise misnamed(meta, write)
 
 
 def _conform(scale: Plain) -> None:
@@ -168,14 +195,15 @@ def _conform(scale: Plain) -> None:
     given = scale.setdefault("apiVersion", version)
     handled = f'{kind} in version "v1" cannot be handled as a Scale: '
     if (given, kind) != (version, KIND):
-        raise status.bad_request(
-            f'{handled}no kind "{kind}" is registered for version "{given}" in scheme '
-            '"pkg/runtime/scheme.go:111"'
+        raise Misfit(
+            handled,
+            f'no kind "{kind}" is registered for version "{given}" in scheme '
+            '"pkg/runtime/scheme.go:111"',
         )
     try:
         conform(scale_type(), scale)
     except Mistyped as problem:
-        raise status.bad_request(f"{handled}{problem}") from None
+        raise Misfit(handled, str(problem)) from None
 
 
 def scale_of(kind: Kind, obj: Plain) -> Plain:

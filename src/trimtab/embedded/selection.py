@@ -12,9 +12,12 @@ from typing import Any
 import msgspec
 
 from trimtab.api.selectors import FieldSelector, Selector
-from trimtab.embedded import status
+from trimtab.embedded import selectorwords, status
 from trimtab.embedded.kinds import Kind
 
+NOTHING = ("=", "==")
+"""Field selectors without a field, which every object fits."""
+BY_NAME = ("metadata.name", "=")
 METADATA_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
 
 
@@ -38,6 +41,12 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     fields: FieldSelector | None = None
     extract: Callable[[dict[str, Any]], Mapping[str, str]] | None = None
     """The selectable fields of an object of the kind."""
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it names an object, and so is never more than a page."""
+        terms = self.fields.terms if self.fields else ()
+        return any((each.field, each.operator) == BY_NAME for each in terms)
 
     def matcher(self) -> Callable[[bytes], bool] | None:
         """A predicate over stored bytes; None if everything is meant."""
@@ -67,11 +76,21 @@ def selection_of(query: Mapping[str, str], *, kind: Kind, name: str = "") -> Sel
     A watch of one object by its path is a selection by its name.
     """
     labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+    labels = labels if labels.strip() else ""
+    if fields in NOTHING:
+        fields = ""
     try:
-        selected = FieldSelector.from_string(fields) if fields else None
         wanted = Selector.from_string(labels) if labels else None
     except ValueError as error:
-        raise status.bad_request(str(error)) from None
+        raise status.bad_request(
+            selectorwords.of_labels(labels) or str(error)
+        ) from None
+    try:
+        selected = FieldSelector.from_string(fields) if fields else None
+    except ValueError as error:
+        raise status.bad_request(
+            selectorwords.of_fields(fields) or kind.field_error("") or str(error)
+        ) from None
     for term in selected.terms if selected else ():
         if term.field not in kind.supported_fields():
             raise status.bad_request(kind.field_error(term.field))

@@ -29,7 +29,7 @@ from trimtab.embedded.authentication import Authenticator, StaticToken, uid_in
 from trimtab.embedded.driver import Driver
 from trimtab.embedded.faults import Faults
 from trimtab.embedded.identity import Identity
-from trimtab.embedded.listener import Listener
+from trimtab.embedded.listener import Listener, Nodes
 from trimtab.embedded.store import Store
 from trimtab.embedded.tokens import Tokens
 
@@ -98,6 +98,10 @@ class Server:
         """For the in-process transport, beside those who come over HTTPS."""
         return self._driver
 
+    def serve_nodes(self, nodes: Nodes | None) -> None:
+        """Let somebody in this process answer for the pods that it runs."""
+        self._listener.nodes = nodes
+
     async def __aenter__(self) -> Self:
         try:
             await self._start()
@@ -153,6 +157,7 @@ class Server:
             settings=Settings(address=f"{host}:{port}", ca=self._identity.ca.decode()),
             clock=asyncio.get_running_loop().time,
             static=self._static,
+            issue=self._identity.issue,
         )
 
     async def _listen(self, bound: socket.socket, tokens: Tokens) -> None:
@@ -164,6 +169,7 @@ class Server:
             ),
             context=self._context,
         )
+        self._listener = listener
         await listener.open(bound)
         self._stack.push_async_callback(listener.close)
         # Watches end before the listener waits for what is under way.

@@ -185,7 +185,18 @@ def tidy_metadata(metadata: Type, value: Plain) -> list[str]:
 
     Errors: ``conform.Mistyped`` when it cannot be read.
     """
-    dropped = conform(metadata, value)
+    try:
+        dropped = conform(metadata, value)
+    except Mistyped:  # the first one is told, in the order of their names
+        conform(metadata, dict(sorted(value.items())))
+        raise
+    for key in ("annotations", "labels"):
+        if None in (value.get(key) or {}).values():
+            value[key] = {name: each or "" for name, each in value[key].items()}
+    if None in (value.get("finalizers") or ()):
+        value["finalizers"] = [each or "" for each in value["finalizers"]]
+    if None in (value.get("ownerReferences") or ()):
+        value["ownerReferences"] = [each or {} for each in value["ownerReferences"]]
     # These have no place for being absent in the struct.
     for owner in value.get("ownerReferences") or ():
         for key in ("apiVersion", "kind", "name", "uid"):

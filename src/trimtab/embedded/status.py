@@ -176,8 +176,12 @@ def no_such_path() -> ApiProblem:
     return NoSuchPath(404, "NotFound", message)
 
 
-def already_exists(about: GroupResource, name: str) -> ApiProblem:
-    message = f"{about} {quoted(name)} already exists"
+def already_exists(
+    about: GroupResource, name: str, *, going: bool = False
+) -> ApiProblem:
+    """That there is one; ``going`` if it is being deleted."""
+    start = "object is being deleted: " if going else ""
+    message = f"{start}{about} {quoted(name)} already exists"
     return ApiProblem(409, "AlreadyExists", message, about=about, name=name)
 
 

@@ -9,18 +9,23 @@ import msgspec
 
 from trimtab.api.selectors import Selector
 from trimtab.api.times import parse_rfc3339, rfc3339
-from trimtab.embedded import bodies, reading, status
+from trimtab.embedded import bodies, metadata, reading, status
 from trimtab.embedded.catalog import Catalog
+from trimtab.embedded.chain import CREATE
 from trimtab.embedded.deletion import delete_options
+from trimtab.embedded.facts import definitions
 from trimtab.embedded.kinds import Plain
+from trimtab.embedded.managed import after_update
 from trimtab.embedded.metadata import metadata_of
 from trimtab.embedded.registry import Registry
 from trimtab.embedded.requests import ApiRequest, Target
+from trimtab.embedded.routes import not_allowed, not_found
 from trimtab.embedded.scales import Scales
 from trimtab.embedded.tokens import Tokens
 from trimtab.embedded.writes import Outcome, Write, other_uid
 
 LEAST_TOKEN_SECONDS = 600
+TOKEN_SECONDS = 3600
 VERBS = {
     "GET": "get",
     "POST": "create",
@@ -30,7 +35,6 @@ VERBS = {
 }
 BINDABLE = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 MOST_TOKEN_SECONDS = 2**32
-NOT_ALLOWED = "the server does not allow this method on the requested resource"
 
 
 class Subresources:
@@ -57,12 +61,12 @@ class Subresources:
         if served is None:
             if write.kind.custom is not None:
                 raise status.not_found(write.kind.about, write.name)
-            raise status.no_such_path()
+            raise not_found()
         verb = VERBS.get(request.method, "")
         if verb not in served.verbs:
             if write.kind.custom is not None:
                 raise status.method_not_allowed(write.kind.about, verb)
-            raise status.ApiProblem(405, "MethodNotAllowed", NOT_ALLOWED)
+            raise not_allowed()
         if name in ("status", "finalize", "approval", "ephemeralcontainers", "resize"):
             return self._part(request, write)
         special: dict[str, Callable[..., Outcome]] = {
@@ -92,6 +96,25 @@ class Subresources:
         obj = reading.read(write, request.body, content_type)
         return self._registry.update(write, obj)
 
+    def _admitted(self, write: Write, body: Plain) -> Plain:
+        """What is created below an object, after everybody was asked about it."""
+        if not self._registry.chain.listens(write):
+            return body
+        group, _, version = body["apiVersion"].rpartition("/")
+        metadata.place(write.kind, body, namespace=write.namespace)
+        body = after_update(
+            None,
+            body,
+            type=definitions().of(group, version, body["kind"]),
+            api_version=body["apiVersion"],
+            manager=write.manager,
+            subresource=write.subresource,
+            now=self._registry.stamps.time(),
+        )
+        body = self._registry.chain.mutated(write, CREATE, body, None)
+        self._registry.chain.review(write, CREATE, body, None)
+        return body
+
     def _scale(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
         return self._scales.handle(request, write)
 
@@ -99,6 +122,7 @@ class Subresources:
         kind = write.kind
         body = _body(request, "Eviction")
         _check_named(body, "Eviction", "policy", write.name)
+        body = self._admitted(write, body)
         pod, _ = self._registry.read(kind, write.namespace, write.name)
         options = delete_options(request, body.get("deleteOptions") or {})
         if _is_running(pod):
@@ -149,6 +173,7 @@ class Subresources:
         assert kind is not None, "pods are built in"
         body = _body(request, "Binding")
         _check_named(body, "Binding", "core", target.name)
+        body = self._admitted(write, body)
         node = _node_of(body)
         pod, row = self._registry.read(kind, target.namespace, target.name)
         uid, given = metadata_of(pod)["uid"], metadata_of(body).get("uid", "")
@@ -186,8 +211,10 @@ class Subresources:
     def _token(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
         account, _ = self._registry.read(write.kind, write.namespace, write.name)
         body = _body(request, "TokenRequest")
+        body.setdefault("spec", {}).setdefault("expirationSeconds", TOKEN_SECONDS)
+        body = self._admitted(write, body)
         spec = body.get("spec") or {}
-        seconds = int(spec.get("expirationSeconds") or 3600)
+        seconds = int(spec.get("expirationSeconds") or TOKEN_SECONDS)
         _check_token(body, seconds, write.name)
         bound = self._bound(spec.get("boundObjectRef"), write.namespace)
         expires = self._now() + timedelta(seconds=seconds)
@@ -244,14 +271,15 @@ class Subresources:
     def _log(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
         """No node runs here; a kubelet that does answers instead."""
         pod, _ = self._registry.read(write.kind, write.namespace, write.name)
-        _check_log_options(request, write.name)
-        _check_container(pod, request.query.get("container", ""), write.name)
+        check_log_options(request, write.name)
+        check_container(pod, request.query.get("container", ""), write.name)
         if not (pod.get("spec") or {}).get("nodeName"):
             return Outcome(obj={}, text=b"")  # it has never run: nothing was said
         raise status.internal(f"no kubelet serves the logs of pod {write.name}")
 
 
-def _check_log_options(request: ApiRequest, name: str) -> None:
+def check_log_options(request: ApiRequest, name: str) -> None:
+    """That what is asked for of a log makes sense."""
     query = request.query
     problems = []
     since = query.get("sinceTime", "")
@@ -283,7 +311,8 @@ def _check_time(text: str) -> None:
         ) from None
 
 
-def _check_container(pod: Plain, wanted: str, name: str) -> None:
+def check_container(pod: Plain, wanted: str, name: str) -> None:
+    """That a pod has the container, or only one if none is named."""
     spec = pod.get("spec") or {}
     names = [
         each["name"]

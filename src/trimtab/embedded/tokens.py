@@ -96,6 +96,10 @@ class Tokens:
     def __repr__(self) -> str:
         return f"Tokens(audiences={self.audiences!r})"
 
+    def keys(self) -> dict[str, Any]:
+        """The keys that tokens are signed with, for whoever else checks them."""
+        return {"keys": [self._signing.public()]}
+
     def issue(
         self,
         account: Mapping[str, Any],
@@ -236,6 +240,22 @@ class _Signer:
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
         self._header = Header(ALGORITHM, _text(hashlib.sha256(public).digest()))
+
+    def public(self) -> dict[str, str]:
+        """What others need to check a signature: a JSON web key."""
+        numbers = self._public.public_numbers()
+        x, y = (
+            _text(each.to_bytes(NUMBER_BYTES, "big")) for each in (numbers.x, numbers.y)
+        )
+        return {
+            "use": "sig",
+            "kty": "EC",
+            "kid": self._header.kid,
+            "crv": "P-256",
+            "alg": ALGORITHM,
+            "x": x,
+            "y": y,
+        }
 
     def sign(self, claims: Claims) -> str:
         from cryptography.hazmat.primitives import hashes

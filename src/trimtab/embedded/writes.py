@@ -5,14 +5,14 @@ The real server looks at the options before it looks at the object.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from trimtab.embedded import status
 from trimtab.embedded.kinds import Kind, Plain
-from trimtab.embedded.requests import ApiRequest, Target
+from trimtab.embedded.requests import ApiRequest, Target, User
 from trimtab.embedded.status import ApiProblem, FieldProblem
 
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -37,6 +37,10 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     guard: Callable[[Plain, Plain | None], None] | None = None
     """Refuses an object that whoever writes may not store; the second is what it
     replaces."""
+    user: User | None = None
+    """Who writes; None if it is the server itself, which asks nobody."""
+    query: Mapping[str, str] = {}
+    """The options as they were given."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +73,8 @@ def write_of(request: ApiRequest, target: Target, kind: Kind) -> Write:
         dry_run=bool(query.get("dryRun")),
         validation=query.get("fieldValidation", "") or "Warn",
         force=request.flag("force"),
+        user=request.user,
+        query=query,
     )
 
 

@@ -131,6 +131,8 @@ def _asked(row: JSON, obj: JSON, old: JSON | None) -> Answer:
     read(group, kind, obj)
     _metadata(row, obj, old)
     kept = copy.deepcopy(old)
+    if kind == "CertificateSigningRequest" and old is None:
+        _signed_by(row, obj)
     prepare(group, kind, obj, old, subresource=part, allocate=Allocator(row))
     if old is not None:
         obj["metadata"].setdefault("uid", UID)
@@ -142,6 +144,14 @@ def _asked(row: JSON, obj: JSON, old: JSON | None) -> Answer:
         return Answer(causes=[(each.type, each.body, each.field) for each in problems])
     number = generation(group, kind, obj, old, subresource=part)
     return Answer(obj=_stored(obj), generation=number)
+
+
+def _signed_by(row: JSON, obj: JSON) -> None:
+    """Who asks for a certificate is written into the request by admission."""
+    given = row.get("object", {}).get("spec", {})
+    for field in ("username", "uid", "groups", "extra"):
+        if field in given:
+            obj["spec"][field] = given[field]
 
 
 def _metadata(row: JSON, obj: JSON, old: JSON | None) -> None:

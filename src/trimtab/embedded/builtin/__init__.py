@@ -9,6 +9,7 @@ from trimtab.embedded.builtin.defaults import set_defaults
 from trimtab.embedded.builtin.fields import field_error, fields, supported_fields
 from trimtab.embedded.builtin.printers import (
     TableColumn,
+    arranged,
     columns,
     row,
     row_conditions,
@@ -19,6 +20,7 @@ from trimtab.embedded.builtin.validation import validate
 
 __all__ = [
     "TableColumn",
+    "arranged",
     "columns",
     "field_error",
     "fields",

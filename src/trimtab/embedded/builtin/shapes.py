@@ -42,6 +42,7 @@ PACKAGES: Final = {
     "authentication.k8s.io": "authentication",
     "authorization.k8s.io": "authorization",
     "flowcontrol.apiserver.k8s.io": "flowcontrol",
+    "apiregistration.k8s.io": "apiregistration",
 }
 """The Go package of each group whose package is not named like the group."""
 
@@ -54,6 +55,8 @@ OFF: Final = {
     "apps.v1.RollingUpdateStatefulSetStrategy": ("maxUnavailable",),
     "core.v1.VolumeProjection": ("clusterTrustBundle", "podCertificate"),
     "storage.v1.CSIDriverSpec": ("preventPodSchedulingIfMissing",),
+    "resource.v1.Device": ("nodeAllocatableResourceMappings",),
+    "resource.v1.DeviceAttribute": ("bools", "ints", "strings", "versions"),
 }
 """Fields of features that are off: what they say is dropped."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from trimtab.embedded.builtin.defaults import core, others, pods, workloads
+from trimtab.embedded.builtin.defaults import core, devices, others, pods, workloads
 
 __all__ = ["set_defaults"]
 
@@ -49,6 +49,9 @@ _DEFAULTS: Final[dict[tuple[str, str], Callable[[JSON], None]]] = {
     (_ADMISSION, "ValidatingAdmissionPolicyBinding"): others.admission_binding,
     (_ADMISSION, "MutatingAdmissionPolicyBinding"): others.admission_binding,
     ("discovery.k8s.io", "EndpointSlice"): others.endpoint_slice,
+    ("resource.k8s.io", "ResourceClaim"): devices.claim,
+    ("resource.k8s.io", "ResourceClaimTemplate"): devices.template,
+    ("apiregistration.k8s.io", "APIService"): others.api_service,
     (_FLOW, "FlowSchema"): others.flow_schema,
     (_FLOW, "PriorityLevelConfiguration"): others.priority_level,
 }

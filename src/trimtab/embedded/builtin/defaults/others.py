@@ -147,6 +147,11 @@ def endpoint_slice(obj: JSON) -> None:
         port.setdefault("protocol", "TCP")
 
 
+def api_service(obj: JSON) -> None:
+    if "service" in obj["spec"]:
+        obj["spec"]["service"].setdefault("port", 443)
+
+
 def flow_schema(obj: JSON) -> None:
     obj["spec"]["matchingPrecedence"] = obj["spec"].get("matchingPrecedence") or 1000
 

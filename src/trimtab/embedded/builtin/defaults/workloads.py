@@ -55,6 +55,9 @@ def daemon_set(obj: JSON) -> None:
         rolling.setdefault("maxSurge", 0)
     spec.setdefault("revisionHistoryLimit", 10)
     pods.template(spec["template"])
+    # Converted back from a field that has left the API, and so the writer's.
+    annotations = obj["metadata"].setdefault("annotations", {})
+    annotations.setdefault("deprecated.daemonset.template.generation", "0")
 
 
 def stateful_set(obj: JSON) -> None:

@@ -7,7 +7,7 @@ does not show, by the priority of the columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from trimtab.embedded.builtin.printers import (
 )
 from trimtab.embedded.builtin.printers.cells import Plain, Printer, TableColumn, printer
 
-__all__ = ["TableColumn", "columns", "row", "row_conditions"]
+__all__ = ["TableColumn", "arranged", "columns", "row", "row_conditions"]
 
 _NEVER: Final = "0001-01-01T00:00:00Z"
 
@@ -51,6 +51,18 @@ _PRINTERS: Final[Mapping[tuple[str, str], Printer]] = {
 def columns(group: str, kind: str) -> tuple[TableColumn, ...]:
     """The header of a kind's table, those columns included that only wide ones show."""
     return _PRINTERS.get((group, kind), _DEFAULT).columns
+
+
+def arranged(
+    group: str, kind: str, objs: Iterable[dict[str, Any]]
+) -> Iterable[dict[str, Any]]:
+    """The objects of a list in the order of its rows, which is mostly their own."""
+    if (group, kind) != ("flowcontrol.apiserver.k8s.io", "FlowSchema"):
+        return objs
+    return sorted(
+        objs,
+        key=lambda obj: (obj["spec"]["matchingPrecedence"], obj["metadata"]["name"]),
+    )
 
 
 def row(group: str, kind: str, obj: Mapping[str, Any], *, now: datetime) -> list[Any]:

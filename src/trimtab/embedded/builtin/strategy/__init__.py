@@ -9,7 +9,14 @@ from typing import Any, Final
 import msgspec
 
 from trimtab.embedded.builtin.shapes import struct
-from trimtab.embedded.builtin.strategy import core, others, pods, services, workloads
+from trimtab.embedded.builtin.strategy import (
+    certificates,
+    core,
+    others,
+    pods,
+    services,
+    workloads,
+)
 from trimtab.embedded.builtin.strategy.common import keep_spec, keep_status, nothing
 from trimtab.embedded.builtin.strategy.generations import generation
 
@@ -99,7 +106,8 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
         create=resets("networking.v1.IngressStatus")
     ),
     ("networking.k8s.io", "ServiceCIDR"): Strategy(
-        create=resets("networking.v1.ServiceCIDRStatus")
+        create=resets("networking.v1.ServiceCIDRStatus"),
+        subresources={"status": others.attachment_status},
     ),
     ("storage.k8s.io", "VolumeAttachment"): Strategy(
         create=resets("storage.v1.VolumeAttachmentStatus"),
@@ -110,19 +118,31 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
         create=others.create_slice, update=others.update_slice
     ),
     ("certificates.k8s.io", "CertificateSigningRequest"): Strategy(
-        create=resets("certificates.v1.CertificateSigningRequestStatus")
+        create=resets("certificates.v1.CertificateSigningRequestStatus"),
+        update=certificates.update,
+        subresources={
+            "status": certificates.status,
+            "approval": certificates.approval,
+        },
     ),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): Strategy(
         create=resets("admissionregistration.v1.ValidatingAdmissionPolicyStatus")
     ),
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"): Strategy(
-        create=resets("flowcontrol.v1.FlowSchemaStatus")
+        create=resets("flowcontrol.v1.FlowSchemaStatus"),
+        subresources={"status": others.keep_all_but_status},
     ),
     ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): Strategy(
-        create=resets("flowcontrol.v1.PriorityLevelConfigurationStatus")
+        create=resets("flowcontrol.v1.PriorityLevelConfigurationStatus"),
+        subresources={"status": others.keep_all_but_status},
     ),
     ("resource.k8s.io", "ResourceClaim"): Strategy(
-        create=resets("resource.v1.ResourceClaimStatus")
+        create=resets("resource.v1.ResourceClaimStatus"),
+        subresources={"status": others.claim_status},
+    ),
+    ("apiregistration.k8s.io", "APIService"): Strategy(
+        create=others.create_api_service,
+        subresources={"status": others.api_service_status},
     ),
 }
 

@@ -11,9 +11,16 @@ from typing import Any, Final
 import msgspec
 
 from trimtab.embedded.builtin.validation import (
+    admissionbindings,
+    admissionpolicies,
+    apiservices,
+    certificates,
     claims,
     config,
     cronjobs,
+    deviceclaims,
+    deviceslices,
+    flowcontrol,
     ingress,
     jobs,
     meta,
@@ -24,6 +31,7 @@ from trimtab.embedded.builtin.validation import (
     podstatus,
     policy,
     quotas,
+    ranges,
     rbac,
     scaling,
     services,
@@ -227,11 +235,84 @@ RULES: Final[dict[tuple[str, str], Rules]] = {
     ("storage.k8s.io", "CSIStorageCapacity"): Rules(
         create=storage.create_capacity, update=storage.update_capacity
     ),
+    ("networking.k8s.io", "IPAddress"): Rules(
+        create=ranges.create_address, update=ranges.update_address, namespaced=False
+    ),
+    ("networking.k8s.io", "ServiceCIDR"): Rules(
+        create=ranges.create_range,
+        update=ranges.update_range,
+        namespaced=False,
+        subresources={"status": ranges.status_range},
+    ),
+    (flowcontrol.GROUP, "FlowSchema"): Rules(
+        create=flowcontrol.create_schema,
+        update=flowcontrol.update_schema,
+        namespaced=False,
+        subresources={"status": flowcontrol.status_update},
+    ),
+    (flowcontrol.GROUP, "PriorityLevelConfiguration"): Rules(
+        create=flowcontrol.create_level,
+        update=flowcontrol.update_level,
+        namespaced=False,
+        subresources={"status": flowcontrol.status_update},
+    ),
+    (certificates.GROUP, "CertificateSigningRequest"): Rules(
+        create=certificates.create,
+        update=certificates.update,
+        namespaced=False,
+        subresources={
+            "status": certificates.status_update,
+            "approval": certificates.approval_update,
+        },
+    ),
+    (deviceclaims.GROUP, "ResourceClaim"): Rules(
+        create=deviceclaims.create_claim,
+        update=deviceclaims.update_claim,
+        subresources={"status": deviceclaims.status_claim},
+    ),
+    (deviceclaims.GROUP, "ResourceClaimTemplate"): Rules(
+        create=deviceclaims.create_template, update=deviceclaims.update_template
+    ),
+    (deviceclaims.GROUP, "DeviceClass"): Rules(
+        create=deviceclaims.create_class,
+        update=deviceclaims.update_class,
+        namespaced=False,
+    ),
+    (deviceclaims.GROUP, "ResourceSlice"): Rules(
+        create=deviceslices.create, update=deviceslices.update, namespaced=False
+    ),
+    ("apiregistration.k8s.io", "APIService"): Rules(
+        create=apiservices.create,
+        update=apiservices.update,
+        namespaced=False,
+        subresources={"status": apiservices.status_update},
+    ),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): Rules(
         create=webhooks.create, update=webhooks.update, namespaced=False
     ),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): Rules(
         create=webhooks.create, update=webhooks.update, namespaced=False
+    ),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): Rules(
+        create=admissionpolicies.create_validating,
+        update=admissionpolicies.update_validating,
+        namespaced=False,
+        subresources={"status": admissionpolicies.status_validating},
+    ),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): Rules(
+        create=admissionbindings.create_binding,
+        update=admissionbindings.update_binding,
+        namespaced=False,
+    ),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): Rules(
+        create=admissionpolicies.create_mutating,
+        update=admissionpolicies.update_mutating,
+        namespaced=False,
+    ),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): Rules(
+        create=admissionbindings.create_mutating_binding,
+        update=admissionbindings.update_mutating_binding,
+        namespaced=False,
     ),
 }
 

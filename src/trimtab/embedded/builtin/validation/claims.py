@@ -39,15 +39,19 @@ _TEMPLATE_META: Final = (
 
 
 def template(found: Found, given: JSON, path: str) -> None:
-    """What a claim is made of; it can have labels and annotations only."""
-    metadata = given.get("metadata") or {}
-    where = f"{path}.metadata"
-    meta.notes(found, metadata.get("annotations"), f"{where}.annotations")
-    meta.labels(found, metadata.get("labels"), f"{where}.labels")
+    """What a claim is made of."""
+    template_metadata(found, given.get("metadata") or {}, f"{path}.metadata")
+    spec(found, given["spec"], f"{path}.spec")
+
+
+def template_metadata(found: Found, metadata: JSON, path: str) -> None:
+    """That of a template of claims: labels and annotations only."""
+    meta.notes(found, metadata.get("annotations"), f"{path}.annotations")
+    meta.labels(found, metadata.get("labels"), f"{path}.labels")
     for field in _TEMPLATE_META:
         if metadata.get(field):
-            found.forbidden(f"{where}.{field}", "cannot be set")
-    spec(found, given["spec"], f"{path}.spec")
+            shown = "uID" if field == "uid" else field  # Go's name in lower case
+            found.forbidden(f"{path}.{shown}", "cannot be set")
 
 
 def access_modes(found: Found, modes: list[str] | None, path: str) -> None:

@@ -8,6 +8,9 @@ from typing import Any, Final
 from trimtab.embedded import addresses
 from trimtab.embedded.addresses import AddressError
 from trimtab.embedded.builtin.validation import meta, texts
+from trimtab.embedded.builtin.validation.matchconditions import (
+    conditions as match_conditions,
+)
 from trimtab.embedded.builtin.validation.problems import Found
 
 JSON = Mapping[str, Any]
@@ -31,14 +34,16 @@ def _create(found: Found, obj: JSON, old: JSON | None) -> None:
         qualified=False,
     )
     hooks, names = obj.get("webhooks") or [], set[str]()
-    conditions = [hook.get("matchConditions") for hook in hooks]
+    given = [hook.get("matchConditions") for hook in hooks]
     before = (old or {}).get("webhooks") or []
-    same = old and [hook.get("matchConditions") for hook in before] == conditions
+    same = old and [hook.get("matchConditions") for hook in before] == given
     for index, hook in enumerate(hooks):
         path = f"webhooks[{index}]"
         _hook(found, hook, path)
         if not same:
-            _conditions(found, conditions[index] or [], f"{path}.matchConditions")
+            match_conditions(
+                found, given[index] or [], f"{path}.matchConditions", params=False
+            )
         _versions(found, hook["admissionReviewVersions"] or [], path)
         name = hook["name"]
         if name and name in names:
@@ -52,8 +57,8 @@ def update(found: Found, obj: JSON, old: JSON) -> None:
 
 def _hook(found: Found, hook: JSON, path: str) -> None:
     _qualified(found, hook["name"], f"{path}.name")
-    for index, rule in enumerate(hook.get("rules") or ()):
-        _rule(found, rule, f"{path}.rules[{index}]")
+    for index, each in enumerate(hook.get("rules") or ()):
+        rule(found, each, f"{path}.rules[{index}]")
     for field, allowed in (
         ("failurePolicy", ("Fail", "Ignore")),
         ("matchPolicy", ("Equivalent", "Exact")),
@@ -78,24 +83,6 @@ def _hook(found: Found, hook: JSON, path: str) -> None:
     _client(found, hook["clientConfig"], f"{path}.clientConfig")
 
 
-def _conditions(found: Found, given: list[JSON], path: str) -> None:
-    """Their expressions are taken as they are."""
-    if len(given) > 64:
-        found.too_many(path, len(given), 64)
-    names: set[str] = set()
-    for index, condition in enumerate(given):
-        where, name = f"{path}[{index}]", condition["name"]
-        if not condition["expression"].strip():
-            found.required(f"{where}.expression")
-        if not name:
-            found.required(f"{where}.name")
-            continue
-        found.each(f"{where}.name", name, texts.key(name))
-        if name in names:
-            found.duplicate(f"{where}.name", name)
-        names.add(name)
-
-
 def _qualified(found: Found, name: str, path: str) -> None:
     if not name:
         found.required(path)
@@ -107,7 +94,8 @@ def _qualified(found: Found, name: str, path: str) -> None:
         found.invalid(path, name, detail)
 
 
-def _rule(found: Found, rule: JSON, path: str) -> None:
+def rule(found: Found, rule: JSON, path: str) -> None:
+    """Which requests are meant, by webhooks and by policies."""
     operations = rule.get("operations") or []
     if not operations:
         found.required(f"{path}.operations")

@@ -1,0 +1,1 @@
+"""A corpus of admission policies: good ones in use, and bad ones."""

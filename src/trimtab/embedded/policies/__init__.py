@@ -1,0 +1,1 @@
+"""Policies: expressions, kept as objects, that refuse or change what clients write."""

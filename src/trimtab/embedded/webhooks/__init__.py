@@ -1,0 +1,1 @@
+"""Webhooks: those outside of the server who are asked about a write."""
