@@ -117,11 +117,9 @@ def _without_retained(patch: Any) -> Any:
         return [_without_retained(each) for each in patch]
     if not isinstance(patch, dict):
         return patch
-    return {
-        key: _without_retained(value)
-        for key, value in patch.items()
-        if key != "$retainKeys" and (key, value) != ("$patch", "replace")
-    }
+    if patch.get("$patch") == "replace":  # nobody looks at the rest
+        return {key: value for key, value in patch.items() if key != "$patch"}
+    return {k: _without_retained(v) for k, v in patch.items() if k != "$retainKeys"}
 
 
 def _convert(kind: Kind, obj: Plain) -> None:

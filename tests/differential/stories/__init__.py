@@ -1,0 +1,23 @@
+"""The scenarios, by what they are about; importing this notes them all."""
+
+from tests.differential.stories import (
+    applying,
+    changing,
+    creating,
+    deleting,
+    describing,
+    found,
+    reading,
+    watching,
+)
+
+__all__ = [
+    "applying",
+    "changing",
+    "creating",
+    "deleting",
+    "describing",
+    "found",
+    "reading",
+    "watching",
+]
