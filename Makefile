@@ -8,7 +8,7 @@ VENV_PYTHON := .venv/bin/python
 EXACTLY := $(if $(filter file,$(origin PYTHON)),,--exactly)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-cluster test-long lock format clean
+.PHONY: help venv demo test test-cluster test-long soak lock format clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/make \1: \2/p' $(MAKEFILE_LIST) | \
@@ -33,6 +33,10 @@ test-cluster: venv ## every test that speaks to a server, on a real one (15 min)
 test-long: venv ## the long tests; writes docs/evidence (MINUTES=60)
 	@$(VENV_PYTHON) hack/cluster/build.py
 	@$(VENV_PYTHON) -m hack.tiers long $(if $(MINUTES),--minutes $(MINUTES))
+
+soak: venv ## simulate random runs of the example for long (MINUTES=10)
+	@$(VENV_PYTHON) -m trimtab sim examples/website.py \
+		--minutes $(if $(MINUTES),$(MINUTES),10)
 
 # Keeps what is locked where it still fits; LOCK_FLAGS=--upgrade takes the newest.
 lock: ## make requirements/dev.txt again (needs uv)

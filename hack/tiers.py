@@ -56,8 +56,12 @@ TWO = ("-n", "2", "--dist=loadfile")
 TIERS = {
     tier.name: tier
     for tier in (
-        Tier("test", 6, ("-m", "not long", *TWO), checks=True),
-        Tier("cluster", 15, ("-m", "cluster and not long", "--cluster=real", *TWO)),
+        Tier("test", 6, ("-m", "not long and not simulation", *TWO), checks=True),
+        Tier(
+            "cluster",
+            15,
+            ("-m", "(cluster or simulation) and not long", "--cluster=real", *TWO),
+        ),
         Tier(
             "long",
             60,
@@ -77,6 +81,7 @@ def checks() -> list[Step]:
         Step("ruff format", (PYTHON, "-m", "ruff", "format", "--check", ".")),
         Step("own lint rules", (PYTHON, "-m", "hack.lints")),
         Step("layers", (str(layers), "--no-logo")),
+        Step("docs", (PYTHON, "-m", "mkdocs", "build", "--strict", "--quiet")),
         Step("mypy --strict", (PYTHON, "-m", "mypy", "--strict", *folders)),
     ]
 

@@ -15,6 +15,7 @@ HOME = (
     "src/trimtab/cli/",
     "src/trimtab/cli.py",
     "src/trimtab/testing/",
+    "src/trimtab/sim/replica.py",
 )
 # By top-level package: what makes a connection, wherever in it the name is found.
 FOREIGN: dict[str, frozenset[str]] = {

@@ -13,6 +13,7 @@ ALLOWED = (
     "src/trimtab/cli/",
     "src/trimtab/testing/",
     "src/trimtab/embedded/",
+    "src/trimtab/sim/provided.py",
     "src/trimtab/client/credentials.py",
     "src/trimtab/client/execplugin.py",
     "src/trimtab/client/incluster.py",

@@ -21,7 +21,6 @@ from trimtab.testing import Cluster, eventually
 @pytest.fixture
 async def client(cluster: Cluster, namespace: str) -> AsyncIterator[Client]:
     async with client_of(cluster, namespace=namespace) as made:
-        await made.delete_collection(ConfigMap)  # what the cluster itself put there
         yield made
 
 

@@ -19,6 +19,7 @@ from trimtab.client.errors import (
     TooManyRequests,
     Unauthorized,
 )
+from trimtab.kinds import Secret
 from trimtab.testing import Cluster, eventually
 
 SELF_REVIEW = {
@@ -82,21 +83,23 @@ async def test_what_is_not_there_is_not_found(client: Client) -> None:
 async def test_a_list_of_several_pages_is_whole_and_of_one_revision(
     client: Client, namespace: str
 ) -> None:
-    await client.delete_collection(ConfigMap)  # what the cluster itself put there
+    # Secrets, since a cluster puts none into a namespace by itself.
     names = [f"m{number:02}" for number in range(23)]
     for name in names:
-        await client.create(config_map(name))
-    listing = client.list(ConfigMap, namespace=namespace, page=5)
+        await client.create(Secret(metadata=Metadata(name=name)))
+    listing = client.list(Secret, namespace=namespace, page=5)
     first = await listing.next_page()
     revision = listing.resource_version
     assert (len(first), listing.remaining) == (5, 18)
-    await client.create(config_map("m99"))  # after the list began, so not in it
+    # After the list began, so not in it.
+    await client.create(Secret(metadata=Metadata(name="m99")))
     rest = [each async for part in listing.pages() for each in part]
     assert [each.metadata.name for each in [*first, *rest]] == names
     assert listing.resource_version == revision
+    secrets = await client.discover("v1", "Secret")
     plain = [
         each["metadata"]["name"]
-        async for each in client.list(CONFIG_MAPS, namespace=namespace, page=7)
+        async for each in client.list(secrets, namespace=namespace, page=7)
     ]
     assert plain == [*names, "m99"]
 

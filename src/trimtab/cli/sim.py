@@ -42,9 +42,10 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     made.add_argument(
         "--mode",
         default="random",
-        choices=("random", "crash", "fail", "stale", "stop"),
-        help="crash: die at every write; fail: lose every call once; stale: freeze the "
-        "caches; stop: restart between any two writes (default: random)",
+        choices=("random", "crash", "fail", "pause", "stale", "stop"),
+        help="crash: die at every write; fail: lose every call once; pause: stand"
+        " still at every write; stale: freeze the caches; stop: restart between any two"
+        " writes (default: random)",
     )
     made.add_argument("--replicas", type=int, metavar="N", help="default: 3")
 

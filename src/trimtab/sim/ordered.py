@@ -1,0 +1,67 @@
+"""Tasks, futures and weak sets whose order is that of their making, in every process.
+
+``TaskGroup`` and ``asyncio.wait`` keep sets. A set of objects that hash by address is
+walked in another order each time, so that cancelling it ends in another order, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+from weakref import ref
+
+from trimtab.sim.hosts import HOST, Host
+
+
+class SimFuture(asyncio.Future[Any]):
+    """A future that hashes by its number."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, *, loop: asyncio.AbstractEventLoop, number: int) -> None:
+        self.number = number
+        super().__init__(loop=loop)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class SimTask(asyncio.Task[Any]):
+    """A task that hashes by its number and knows its host."""
+
+    __slots__ = ("host", "number")
+
+    def __init__(self, coro: Any, *, number: int, context: Any, **more: Any) -> None:
+        # First: making a task puts it into a set, which asks for its hash.
+        self.number = number
+        found = HOST.get() if context is None else context.get(HOST)
+        self.host: Host | None = found
+        super().__init__(coro, context=context, **more)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class OrderedWeakSet:
+    """What :class:`weakref.WeakSet` is, in the order in which things were added."""
+
+    def __init__(self) -> None:
+        self._members: dict[int, ref[Any]] = {}
+
+    def add(self, item: Any) -> None:
+        key = id(item)
+        self._members[key] = ref(item, lambda _: self._members.pop(key, None))
+
+    def discard(self, item: Any) -> None:
+        self._members.pop(id(item), None)
+
+    def clear(self) -> None:
+        self._members.clear()
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[Any]:
+        found = (each() for each in tuple(self._members.values()))
+        return (each for each in found if each is not None)
