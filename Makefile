@@ -43,7 +43,8 @@ lock: ## make requirements/dev.txt again (needs uv)
 	@command -v "$(UV)" >/dev/null || { echo "make lock needs uv: install it\
 	 (pipx install uv) and run make lock again." >&2; exit 1; }
 	@"$(UV)" pip compile --quiet --universal --generate-hashes --python-version 3.11 \
-		--extra embedded --custom-compile-command 'make lock' $(LOCK_FLAGS) \
+		--extra embedded --extra vmafx --extra plot \
+		--custom-compile-command 'make lock' $(LOCK_FLAGS) \
 		pyproject.toml requirements/dev.in --output-file requirements/dev.txt
 
 format: venv ## format and mend what ruff can mend

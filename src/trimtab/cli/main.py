@@ -26,10 +26,14 @@ from trimtab.cli import (
     sim,
     top,
     up,
+    vmafx,
     why,
 )
 
-COMMANDS = (new, run, dev, sim, crd, rbac, chart, why, top, log, migrate, up, kubelet)
+COMMANDS = (
+    *(new, run, dev, sim, crd, rbac, chart, why, top, log, migrate, up, kubelet),
+    vmafx,
+)
 INTERRUPTED = 130
 TRACEBACK = "TRIMTAB_TRACEBACK"
 

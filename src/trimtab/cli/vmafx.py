@@ -1,0 +1,130 @@
+"""``trimtab vmafx``: the score of a clip, and jobs that measure one."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import random
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trimtab.operators.vmafx.relay import Way
+    from trimtab.operators.vmafx.scores import Score
+
+ABOUT = "Video quality: how much a clip lost on its way, measured by libvmaf."
+SCORE = """
+Score a clip against the one it was made from, here and now: no cluster is needed. An
+input is a path, or a file://, http:// or https:// address, of any format that ffmpeg
+reads.
+"""
+# What is shown of the features, in this order; --json has all.
+SHOWN = ("psnr", "ssim", "motion", "adm")
+
+
+def add(commands: argparse._SubParsersAction[Any]) -> None:
+    """Describe the arguments."""
+    made = commands.add_parser("vmafx", help="score video quality", description=ABOUT)
+    inner = made.add_subparsers(metavar="COMMAND", required=True)
+    scoring = inner.add_parser("score", help="score one pair", description=SCORE)
+    scoring.set_defaults(run=run)
+    scoring.add_argument("reference", metavar="REF", help="the clip as it was")
+    scoring.add_argument("distorted", metavar="DIST", help="the clip to judge")
+    scoring.add_argument("--model", default="", help="a model of libvmaf, by its name")
+    scoring.add_argument("--threads", type=int, default=0, help="(default: all cores)")
+    scoring.add_argument("--ffmpeg", default="", help="the ffmpeg to measure with")
+    scoring.add_argument("--json", action="store_true", help="print JSON, all frames")
+    scoring.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw the score of each frame"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure it and tell."""
+    found = asyncio.run(_measure(options))
+    if options.plot is not None:
+        from trimtab.operators.vmafx import pictures
+
+        title = f"{Path(options.distorted).name}: VMAF {found.vmaf:.2f}"
+        pictures.plot(found, options.plot, title=title)
+    print(_as_json(found) if options.json else _as_text(found))
+    return 0
+
+
+async def _measure(options: argparse.Namespace) -> Score:
+    from trimtab.operators.vmafx import scoring, tools
+
+    ffmpeg = await tools.find(options.ffmpeg)
+    bar = _Bar() if sys.stderr.isatty() else None
+    async with _way(options) as way:
+        try:
+            return await scoring.score(
+                options.reference,
+                options.distorted,
+                ffmpeg=ffmpeg,
+                model=options.model or scoring.MODEL,
+                threads=options.threads,
+                way=way,
+                progress=bar.show if bar else lambda done, expected: None,
+            )
+        finally:
+            if bar:
+                bar.clear()
+
+
+@contextlib.asynccontextmanager
+async def _way(options: argparse.Namespace) -> AsyncIterator[Way | None]:
+    """The network, if an input needs it: most do not, and it costs time to import."""
+    from trimtab.operators.vmafx.sources import is_remote
+
+    if not is_remote(options.reference) and not is_remote(options.distorted):
+        yield None
+        return
+    import aiohttp
+
+    from trimtab.operators.vmafx.relay import Way
+
+    async with aiohttp.ClientSession(trust_env=True) as session:
+        yield Way(session, random.SystemRandom())
+
+
+class _Bar:
+    """How far it is, on the line that it leaves empty."""
+
+    WIDTH = 40
+
+    def show(self, done: int, expected: int | None) -> None:
+        """Draw it anew."""
+        if expected is None:
+            line = f"{done} frames"
+        else:
+            full = min(self.WIDTH, done * self.WIDTH // expected)
+            line = f"{'█' * full:░<{self.WIDTH}} {done} of about {expected} frames"
+        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Take it away."""
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def _as_text(found: Score) -> str:
+    from trimtab.operators.vmafx.pictures import sparkline
+
+    features = ", ".join(
+        f"{name} {found.features[name]:.4g}" for name in SHOWN if name in found.features
+    )
+    frames = found.frames
+    return (
+        f"VMAF {found.vmaf:.4f}  ({found.model}, {len(frames)} frames)\n"
+        f"{features}\n"
+        f"{min(frames):.1f} {sparkline(frames)} {max(frames):.1f}"
+    )
+
+
+def _as_json(found: Score) -> str:
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(found)).decode()

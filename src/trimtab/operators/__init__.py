@@ -1,0 +1,1 @@
+"""The operators that ship with Trimtab, each in a package of its own."""
