@@ -75,7 +75,7 @@ def where(path: str = "") -> str:
             )
         return found
     try:
-        import imageio_ffmpeg  # type: ignore[import-untyped]
+        import imageio_ffmpeg
     except ImportError:
         found = shutil.which("ffmpeg")
         if found is None:

@@ -1,4 +1,4 @@
-"""``trimtab vmafx``: the score of a clip, and jobs that measure one."""
+"""``trimtab vmafx score``: the score of a clip, here and now."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trimtab.cli.vmafx.bar import Bar
+
 if TYPE_CHECKING:
     from trimtab.operators.vmafx.relay import Way
     from trimtab.operators.vmafx.scores import Score
 
-ABOUT = "Video quality: how much a clip lost on its way, measured by libvmaf."
-SCORE = """
+ABOUT = """
 Score a clip against the one it was made from, here and now: no cluster is needed. An
 input is a path, or a file://, http:// or https:// address, of any format that ffmpeg
 reads.
@@ -27,9 +28,7 @@ SHOWN = ("psnr", "ssim", "motion", "adm")
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Describe the arguments."""
-    made = commands.add_parser("vmafx", help="score video quality", description=ABOUT)
-    inner = made.add_subparsers(metavar="COMMAND", required=True)
-    scoring = inner.add_parser("score", help="score one pair", description=SCORE)
+    scoring = commands.add_parser("score", help="score one pair", description=ABOUT)
     scoring.set_defaults(run=run)
     scoring.add_argument("reference", metavar="REF", help="the clip as it was")
     scoring.add_argument("distorted", metavar="DIST", help="the clip to judge")
@@ -58,7 +57,7 @@ async def _measure(options: argparse.Namespace) -> Score:
     from trimtab.operators.vmafx import scoring, tools
 
     ffmpeg = await tools.find(options.ffmpeg)
-    bar = _Bar() if sys.stderr.isatty() else None
+    bar = Bar() if sys.stderr.isatty() else None
     async with _way(options) as way:
         try:
             return await scoring.score(
@@ -89,25 +88,6 @@ async def _way(options: argparse.Namespace) -> AsyncIterator[Way | None]:
 
     async with aiohttp.ClientSession(trust_env=True) as session:
         yield Way(session, random.SystemRandom())
-
-
-class _Bar:
-    """How far it is, on the line that it leaves empty."""
-
-    WIDTH = 40
-
-    def show(self, done: int, expected: int | None) -> None:
-        """Draw it anew."""
-        if expected is None:
-            line = f"{done} frames"
-        else:
-            full = min(self.WIDTH, done * self.WIDTH // expected)
-            line = f"{'█' * full:░<{self.WIDTH}} {done} of about {expected} frames"
-        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        """Take it away."""
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def _as_text(found: Score) -> str:

@@ -1,0 +1,117 @@
+"""``trimtab vmafx gateway``: what nodes pull their jobs from, and clients call."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trimtab.cli import common
+
+if TYPE_CHECKING:
+    from trimtab.client import Config
+    from trimtab.operators.vmafx.gateway import GatewayOptions
+
+ABOUT = """
+Serve the gRPC of vmafx over the VmafxJobs of a cluster. Any number of these may run
+beside each other. Callers prove who they are with tokens of service accounts, and may
+do what RBAC lets them.
+"""
+ROOTS = "VMAFX_SCORING_ROOTS"
+
+
+def add(commands: argparse._SubParsersAction[Any]) -> None:
+    """Describe the arguments."""
+    made = commands.add_parser(
+        "gateway", help="give jobs to nodes, take their results", description=ABOUT
+    )
+    made.set_defaults(run=run)
+    common.add_cluster(made)
+    made.add_argument(
+        "--namespace", "-n", help="where its nodes are kept (default: the context's)"
+    )
+    made.add_argument(
+        "--everywhere", action="store_true", help="serve the jobs of all namespaces"
+    )
+    made.add_argument("--host", default="127.0.0.1", help="(default: 127.0.0.1)")
+    made.add_argument(
+        "--port", type=common.port, default=9090, help="0 is any (default: 9090)"
+    )
+    made.add_argument("--certificate", type=Path, metavar="FILE", help="of its TLS")
+    made.add_argument("--key", type=Path, metavar="FILE", help="of its TLS")
+    made.add_argument(
+        "--root",
+        action="append",
+        default=[],
+        metavar="FOLDER|URL",
+        help="what may be scored lies below it; may be repeated. Without one every "
+        f"input is refused (default: {ROOTS}, separated by colons or spaces)",
+    )
+    made.add_argument(
+        "--log", default="info", choices=("debug", "info", "warning", "error")
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until told to stop."""
+    from trimtab.runtime import logs
+
+    logs.setup(level=options.log.upper())
+    config = common.config_of(options, namespace=options.namespace)
+    common.running(_serve(config, _settings(options, config)))
+    return 0
+
+
+def roots_of(given: list[str], setting: str) -> tuple[str, ...]:
+    """What the arguments name, else what the environment does."""
+    # A colon separates folders, but is part of an address.
+    named = setting.replace("://", "\0").replace(":", " ").replace("\0", "://").split()
+    return tuple(given or named)
+
+
+def _settings(options: argparse.Namespace, config: Config) -> GatewayOptions:
+    from trimtab.cache import Scope
+    from trimtab.client import ConfigError
+    from trimtab.operators.vmafx.gateway import GatewayOptions
+    from trimtab.operators.vmafx.roots import Roots
+
+    if (options.certificate is None) != (options.key is None):
+        raise ConfigError("A certificate needs its key: name both files, or none.")
+    everywhere = Scope(everything=True)
+    here = Scope(namespaces=(config.namespace,))
+    return GatewayOptions(
+        namespace=config.namespace,
+        scope=everywhere if options.everywhere else here,
+        host=options.host,
+        port=options.port,
+        certificate=_contents(options.certificate),
+        key=_contents(options.key),
+        roots=Roots(roots_of(options.root, os.environ.get(ROOTS, ""))),
+    )
+
+
+def _contents(file: Path | None) -> bytes:
+    return file.read_bytes() if file else b""
+
+
+async def _serve(config: Config, settings: GatewayOptions) -> None:
+    from datetime import UTC, datetime
+    from random import SystemRandom
+
+    from trimtab.client import Client
+    from trimtab.operators.vmafx.gateway import serving
+    from trimtab.runtime.access import Reviews
+    from trimtab.runtime.signals import Signals
+
+    async with Client(config) as client:
+        with Signals() as signals:
+            async with serving(
+                client,
+                judge=Reviews(client),
+                options=settings,
+                now=lambda: datetime.now(UTC),
+                random=SystemRandom(),
+            ) as port:
+                print(f"Serving on {settings.host}:{port}.", flush=True)
+                await signals.stopped.wait()

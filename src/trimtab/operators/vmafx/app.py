@@ -1,0 +1,7 @@
+"""What ``trimtab run trimtab.operators.vmafx.app`` runs: the operator, everywhere."""
+
+from __future__ import annotations
+
+from trimtab.operators.vmafx.operator import make
+
+app = make()

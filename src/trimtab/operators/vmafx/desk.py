@@ -1,0 +1,292 @@
+"""The desk: where jobs are handed to nodes and their results taken, over the objects.
+
+Stateless: every replica of the gateway has one, reads the same objects through its
+cache and decides by compare-and-swap, so of two that give a job away one succeeds. What
+it remembers (the queue, who was heard of when) is a view that it can lose.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+
+from trimtab.cache import Cache, Change, Index, Scope
+from trimtab.client import Client, TrimtabError
+from trimtab.operators.vmafx import claims
+from trimtab.operators.vmafx.kinds import Doing, Run, VmafxJob, VmafxNode
+from trimtab.operators.vmafx.leases import LEASE, Leases
+from trimtab.operators.vmafx.nodes import BY_SESSION, Nodes
+from trimtab.operators.vmafx.queue import JobQueue, Key
+from trimtab.operators.vmafx.swapping import Runs, Stale
+
+BY_UID = Index("uid", lambda job: (job.metadata.uid,))
+SWEEP = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class _Puller:
+    """A node that waits for work, and what wakes it."""
+
+    def __init__(self, backends: Sequence[str]) -> None:
+        self.backends = frozenset(backends)
+        self.woken = asyncio.Event()
+
+    def fits(self, job: VmafxJob) -> bool:
+        return job.spec.backend is None or job.spec.backend in self.backends
+
+
+class Desk:
+    """Gives jobs to nodes and takes their results.
+
+    Flow: ``run`` inside a task group, after ``cache.run``; then any number of ``pull``,
+    ``beat`` and ``report`` at once.
+
+    Guarantees: at most one session has a job at a time, and only its reports are
+    written. A job whose node fell silent is tried again, a bounded number of times.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        cache: Cache,
+        *,
+        scope: Scope,
+        nodes: Callable[..., Nodes],
+        namespace: str,
+        now: Callable[[], datetime],
+        lease: float = LEASE,
+    ) -> None:
+        self._now = now
+        self._jobs = cache.informer(VmafxJob, scope, indexes=(BY_UID,))
+        places = Scope(namespaces=(namespace,))
+        informer = cache.informer(VmafxNode, places, indexes=(BY_SESSION,))
+        self.nodes = nodes(client, informer)
+        self._informers = (self._jobs, informer)
+        self._runs = Runs(client, saw=self._saw)
+        self._queue = JobQueue()
+        self._leases = Leases(lease=lease)
+        self._sweep = min(SWEEP, lease / 3)
+        self._pullers: deque[_Puller] = deque()
+        # Sessions that wait for a cancellation, and what wakes them.
+        self._listening: dict[str, asyncio.Event] = {}
+        self._unwanted: set[Key] = set()
+        self._deadlines: dict[Key, datetime] = {}
+        self._stir = asyncio.Event()
+        self._jobs.subscribe(self._job_changed)
+        informer.subscribe(self._node_changed)
+
+    def job(self, uid: str) -> VmafxJob | None:
+        """The job with this id, if there is one."""
+        found = self._jobs.store.by(BY_UID.name, uid)
+        return found[0] if found else None
+
+    def jobs(self) -> Iterable[VmafxJob]:
+        """All jobs."""
+        return self._jobs.store.values()
+
+    def watch(self, call: Callable[[Change[VmafxJob]], None]) -> Callable[[], None]:
+        """Hear of every change of a job; returns what ends that."""
+        return self._jobs.subscribe(call)
+
+    async def pull(
+        self, node: VmafxNode, *, backends: Sequence[str], wait: float
+    ) -> VmafxJob | None:
+        """The next job for a node, claimed for its session; None if none came."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + wait
+        while True:
+            while key := self._queue.take(backends, now=clock()):
+                if job := await self._claim(key, node):
+                    return job
+            left = until - clock()
+            if left <= 0 or not await self._wait(backends, left):
+                return None
+
+    async def _claim(self, key: Key, node: VmafxNode) -> VmafxJob | None:
+        job = self._jobs.store.get(key)
+        if job is None:
+            return None
+        session = node.status.session
+        try:
+            run = claims.claim(
+                job, node=node.metadata.name, session=session, now=self._now()
+            )
+            return await self._runs.swap(job, run)
+        except (Stale, claims.NotFree):
+            return None  # another desk gave it away; its watch tells the rest
+        except TrimtabError:
+            self._saw(job)  # nobody knows: it is offered again, as it was seen
+            raise
+
+    async def _wait(self, backends: Sequence[str], seconds: float) -> bool:
+        puller = _Puller(backends)
+        self._pullers.append(puller)
+        due = self._queue.due(asyncio.get_running_loop().time())
+        try:
+            async with asyncio.timeout(min(seconds, due) if due else seconds):
+                await puller.woken.wait()
+        except TimeoutError:
+            return puller.woken.is_set() or (due is not None and due < seconds)
+        finally:
+            if puller in self._pullers:
+                self._pullers.remove(puller)
+        return True
+
+    async def beat(
+        self,
+        node: VmafxNode,
+        doing: Sequence[Doing],
+        *,
+        wait: float = 0.0,
+        draining: bool = False,
+    ) -> list[str]:
+        """Write a node's beat; the ids of those of its jobs that it must stop.
+
+        Waits up to ``wait`` for one, when there is none.
+        """
+        written = await self.nodes.beat(node, doing, now=self._now(), draining=draining)
+        self._leases.node(written, now=asyncio.get_running_loop().time())
+        session = node.status.session
+        stop = self._to_stop(session, doing)
+        if stop or wait <= 0:
+            return stop
+        event = self._listening.setdefault(session, asyncio.Event())
+        event.clear()
+        try:
+            async with asyncio.timeout(wait):
+                await event.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._listening.pop(session, None)
+        return self._to_stop(session, doing)
+
+    def _to_stop(self, session: str, doing: Sequence[Doing]) -> list[str]:
+        return [each.job for each in doing if not self._is_wanted(session, each)]
+
+    def _is_wanted(self, session: str, doing: Doing) -> bool:
+        job = self.job(doing.job)
+        if job is None or job.spec.cancel or job.metadata.deletionTimestamp:
+            return False
+        run = job.status.run
+        holder = (run.session, run.attempt, run.outcome)
+        return holder == (session, doing.attempt or run.attempt, "")
+
+    async def report(
+        self, node: VmafxNode, uid: str, make: Callable[[VmafxJob], Run | None]
+    ) -> VmafxJob:
+        """Write what a node reports of a job.
+
+        Errors: ``NotYours`` when the job, or this attempt of it, is not the node's.
+        """
+        job = self.job(uid)
+        if job is None:
+            raise claims.NotYours("There is no such job: its report is refused.")
+        try:
+            return await self._runs.step(job, make)
+        except Stale:
+            raise claims.NotYours(
+                f"Job {job.metadata.name} is gone: its report is refused."
+            ) from None
+
+    async def run(self) -> None:
+        """End what must end, until cancelled: lost leases, cancelled and late jobs."""
+        while True:
+            for key in self._leases.silent(asyncio.get_running_loop().time()):
+                await self._end(key, lambda job: claims.expire(job, now=self._now()))
+            for key in tuple(self._unwanted):
+                self._unwanted.discard(key)
+                await self._end(key, self._cancelled)
+            for key in self._late():
+                await self._end(key, self._too_late)
+            self._stir.clear()
+            try:
+                async with asyncio.timeout(self._sweep):
+                    await self._stir.wait()
+            except TimeoutError:
+                continue
+
+    async def _end(self, key: Key, make: Callable[[VmafxJob], Run | None]) -> None:
+        job = self._jobs.store.get(key)
+        if job is None:
+            return
+        try:
+            await self._runs.step(job, make)
+        except (Stale, claims.NotFree):
+            return  # another desk did it, or it ended by itself
+        except TrimtabError as error:
+            log.warning("The run of %s could not be ended: %s", job, error)
+
+    def _cancelled(self, job: VmafxJob) -> Run | None:
+        why = "It was deleted." if job.metadata.deletionTimestamp else ""
+        return claims.cancel(job, now=self._now(), why=why)
+
+    def _late(self) -> list[Key]:
+        now = self._now()
+        return [key for key, deadline in self._deadlines.items() if deadline <= now]
+
+    def _too_late(self, job: VmafxJob) -> Run | None:
+        limit = job.spec.deadlineSeconds
+        why = f"It was not done within its deadline of {limit} s."
+        return claims.fail(job, now=self._now(), why=why)
+
+    def _saw(self, job: VmafxJob) -> None:
+        """Take a job as it is, by the watch or as the answer of a write."""
+        self._jobs.store.written(job)
+        self._consider(job)
+
+    def _job_changed(self, change: Change[VmafxJob]) -> None:
+        if change.new is not None:
+            # What we wrote ourselves may be newer than what the watch has just told.
+            self._consider(self._jobs.store.get(change.key) or change.new)
+            return
+        self._queue.drop(change.key)
+        self._leases.drop(change.key)
+        self._deadlines.pop(change.key, None)
+        if change.old is not None:
+            self._tell(change.old)
+
+    def _consider(self, job: VmafxJob) -> None:
+        now = asyncio.get_running_loop().time()
+        self._leases.job(job, now=now)
+        self._remember_deadline(job)
+        gone = job.metadata.deletionTimestamp is not None
+        if (job.spec.cancel or gone) and not claims.is_over(job):
+            self._unwanted.add(job.key)
+            self._stir.set()
+        if claims.is_over(job) or job.spec.cancel or gone:
+            self._tell(job)
+        if gone:
+            self._queue.drop(job.key)
+        elif self._queue.put(job, now=now):
+            self._wake(job)
+
+    def _remember_deadline(self, job: VmafxJob) -> None:
+        created, limit = job.metadata.creationTimestamp, job.spec.deadlineSeconds
+        if claims.is_over(job) or created is None or limit is None:
+            self._deadlines.pop(job.key, None)
+        else:
+            self._deadlines[job.key] = created + timedelta(seconds=limit)
+
+    def _tell(self, job: VmafxJob) -> None:
+        """Wake the session that works on a job nobody wants any more."""
+        if event := self._listening.get(job.status.run.session):
+            event.set()
+
+    def _wake(self, job: VmafxJob) -> None:
+        for puller in self._pullers:
+            if puller.fits(job):
+                self._pullers.remove(puller)
+                puller.woken.set()
+                return
+
+    def _node_changed(self, change: Change[VmafxNode]) -> None:
+        now = asyncio.get_running_loop().time()
+        if change.new is None:
+            self._leases.gone(change.key)
+        else:
+            self._leases.node(change.new, now=now)

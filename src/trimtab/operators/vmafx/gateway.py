@@ -1,0 +1,118 @@
+"""The gateway: one replica of what nodes and clients call, put together and served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from random import Random
+
+import grpc
+import msgspec
+
+from trimtab.cache import Cache, Informer, Scope
+from trimtab.client import Client, ConfigError
+from trimtab.operators.vmafx.desk import Desk
+from trimtab.operators.vmafx.kinds import VmafxNode
+from trimtab.operators.vmafx.leases import LEASE
+from trimtab.operators.vmafx.nodes import Nodes
+from trimtab.operators.vmafx.roles import Judge
+from trimtab.operators.vmafx.roots import Roots
+from trimtab.operators.vmafx.serving import Controller
+
+_LOOPBACK = ("127.", "localhost", "[::1]")
+_MOST_BYTES = 1 << 20
+_GRACE = 2.0
+
+
+class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a gateway serves."""
+
+    # Where its nodes are kept, and jobs that name no namespace.
+    namespace: str
+    scope: Scope
+    # Loopback unless asked otherwise; then it must have a certificate.
+    host: str = "127.0.0.1"
+    port: int = 9090
+    certificate: bytes = b""
+    key: bytes = b""
+    # Which inputs may be scored: none, unless some are named.
+    roots: Roots = Roots()
+    lease: float = LEASE
+
+
+@asynccontextmanager
+async def serving(
+    client: Client,
+    *,
+    judge: Judge,
+    options: GatewayOptions,
+    now: Callable[[], datetime],
+    random: Random,
+) -> AsyncIterator[int]:
+    """Serve for as long as the block runs; the port.
+
+    Flow: the caches are read once before the first call is taken.
+
+    Errors: :class:`ConfigError` for another host than loopback without a certificate,
+    or a port that is taken.
+    """
+    cache = Cache(client, random=random)
+
+    def nodes(client: Client, informer: Informer[VmafxNode]) -> Nodes:
+        where = options.namespace
+        return Nodes(client, informer, namespace=where, random=random)
+
+    desk = Desk(
+        client,
+        cache,
+        scope=options.scope,
+        nodes=nodes,
+        namespace=options.namespace,
+        now=now,
+        lease=options.lease,
+    )
+    controller = Controller(
+        client,
+        desk,
+        judge=judge,
+        namespace=options.namespace,
+        roots=options.roots,
+        now=now,
+    )
+    server = grpc.aio.server(
+        handlers=(controller.handler(),),
+        options=[("grpc.max_receive_message_length", _MOST_BYTES)],
+    )
+    port = _bound(server, options)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(cache.run())]
+        await cache.wait_synced()
+        tasks.append(group.create_task(desk.run()))
+        await server.start()
+        try:
+            yield port
+        finally:
+            await server.stop(_GRACE)
+            for task in tasks:
+                task.cancel()
+
+
+def _bound(server: grpc.aio.Server, options: GatewayOptions) -> int:
+    address = f"{options.host}:{options.port}"
+    try:
+        if options.certificate:
+            pair = (options.key, options.certificate)
+            credentials = grpc.ssl_server_credentials([pair])
+            return server.add_secure_port(address, credentials)
+        if not options.host.startswith(_LOOPBACK):
+            raise ConfigError(
+                f"A gateway on {options.host} needs a certificate and a key: only on "
+                "loopback does it serve without."
+            )
+        return server.add_insecure_port(address)
+    except RuntimeError:
+        raise ConfigError(
+            f"The gateway cannot listen on {address}: is the port taken?"
+        ) from None

@@ -1,0 +1,281 @@
+"""A node: it pulls jobs from a gateway, scores them, and says what came of each.
+
+One task beats, and hears from its answers what to stop; each slot pulls, scores and
+reports. Nothing is remembered across a restart: what was running is lost by its lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any, Protocol, TypeVar
+
+import grpc
+import msgspec
+
+from trimtab.operators.vmafx.calling import Caller
+from trimtab.operators.vmafx.nodes import Session
+from trimtab.operators.vmafx.problems import BadInput, ScoringError, ToolFailed
+from trimtab.operators.vmafx.roots import Roots
+from trimtab.operators.vmafx.scores import Score
+from trimtab.operators.vmafx.wire import controller_pb2 as wire
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_FINAL = frozenset(
+    {
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.UNIMPLEMENTED,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.PERMISSION_DENIED,
+    }
+)
+_REPORTS = 8
+
+
+class Scorer(Protocol):
+    """What measures: ``scoring.score`` with its tool bound."""
+
+    async def __call__(
+        self,
+        reference: str,
+        distorted: str,
+        *,
+        model: str,
+        progress: Callable[[int, int | None], None],
+    ) -> Score: ...
+
+
+class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a node works."""
+
+    name: str
+    slots: int = 1
+    backends: tuple[str, ...] = ("cpu",)
+    vendor: str = "cpu"
+    device: str = ""
+    # Folders that this machine lets be read, beside those that the gateway names.
+    roots: Roots = Roots()
+    beat: float = 10.0
+    pull: float = 30.0
+    # How long running jobs may go on when the node stops; then they are given back.
+    patience: float = 20.0
+
+
+class _Work:
+    """One job that a slot works on, and what came of it."""
+
+    def __init__(self, job: wire.Job) -> None:
+        self.job = job
+        self.percent = 0
+        self.unwanted = False
+        self.task: asyncio.Task[None] | None = None
+        self.found: Score | ScoringError | None = None
+
+    def progress(self, done: int, expected: int | None) -> None:
+        if expected:
+            self.percent = min(99, done * 100 // expected)
+
+    def stop(self) -> None:
+        self.unwanted = True
+        if self.task is not None:
+            self.task.cancel()
+
+
+class Node:
+    """Runs until its ``run`` is cancelled, or ``drain`` has emptied it."""
+
+    def __init__(
+        self, caller: Caller, scorer: Scorer, *, options: NodeOptions, random: Random
+    ) -> None:
+        self._caller = caller
+        self._scorer = scorer
+        self._options = options
+        self._random = random
+        self._session: Session | None = None
+        self._registered = asyncio.Event()
+        self._work: dict[str, _Work] = {}
+        self._draining = asyncio.Event()
+        # The slots that wait for a job: they need not be waited for.
+        self._waiting: set[asyncio.Task[Any]] = set()
+
+    @property
+    def working(self) -> int:
+        """How many jobs it works on."""
+        return len(self._work)
+
+    def drain(self) -> None:
+        """Take no more jobs; ``run`` returns when the last is over or given back."""
+        self._draining.set()
+
+    async def run(self) -> None:
+        """Work, until drained: then what still runs is given back."""
+        async with asyncio.TaskGroup() as group:
+            keeper = group.create_task(self._keep())
+            slots = [
+                group.create_task(self._slot()) for _ in range(self._options.slots)
+            ]
+            await self._draining.wait()
+            for slot in self._waiting:
+                slot.cancel()
+            await asyncio.wait(slots, timeout=self._options.patience)
+            for slot in slots:
+                slot.cancel()
+            await asyncio.wait(slots)
+            keeper.cancel()
+
+    async def _keep(self) -> None:
+        """Register, then beat; a session that is over is begun anew."""
+        while True:
+            self._session = await self._again(self._register)
+            self._registered.set()
+            try:
+                while await self._beat(self._session):
+                    pass
+            finally:
+                self._registered.clear()
+            for work in self._work.values():
+                work.stop()  # whatever they were, they are not ours any more
+
+    async def _register(self) -> Session:
+        options = self._options
+        answer = await self._caller.register(
+            wire.RegisterNodeRequest(name=options.name, capability=self._capability())
+        )
+        return Session(answer.node_id, answer.session_token)
+
+    def _capability(self) -> wire.NodeCapability:
+        options = self._options
+        return wire.NodeCapability(
+            gpu_vendor=options.vendor,
+            backends=options.backends,
+            concurrency=options.slots,
+            device=options.device,
+        )
+
+    async def _beat(self, session: Session) -> bool:
+        """One beat, and the stops that it brings; whether the session lives."""
+        request = wire.HeartbeatRequest(
+            node_id=session.id,
+            session_token=session.token,
+            jobs_running=len(self._work),
+            running_job_ids=list(self._work),
+            progress=[
+                wire.JobProgress(
+                    job_id=uid, attempt=work.job.attempt, percent=work.percent
+                )
+                for uid, work in self._work.items()
+            ],
+            wait_seconds=self._options.beat,
+            draining=self._draining.is_set(),
+        )
+        answer = await self._again(lambda: self._caller.heartbeat(request))
+        for uid in answer.cancel_job_ids:
+            if work := self._work.get(uid):
+                work.stop()
+        return answer.ok
+
+    async def _slot(self) -> None:
+        while not self._draining.is_set():
+            await self._registered.wait()
+            session = self._session
+            assert session is not None
+            request = wire.PullWorkRequest(
+                node_id=session.id,
+                session_token=session.token,
+                capability=self._capability(),
+                wait_seconds=self._options.pull,
+            )
+            answer = await self._pulled(request)
+            if answer.HasField("job"):
+                await self._perform(session, answer.job)
+
+    async def _pulled(self, request: wire.PullWorkRequest) -> wire.PullWorkResponse:
+        me = asyncio.current_task()
+        assert me is not None
+        self._waiting.add(me)
+        try:
+            return await self._again(lambda: self._caller.pull(request))
+        finally:
+            self._waiting.discard(me)
+
+    async def _perform(self, session: Session, job: wire.Job) -> None:
+        """Score a job and report it, whatever becomes of it."""
+        work = self._work[job.id] = _Work(job)
+        report = wire.ReportResultRequest(
+            node_id=session.id,
+            session_token=session.token,
+            job_id=job.id,
+            attempt=job.attempt,
+            final=True,
+        )
+        try:
+            async with asyncio.TaskGroup() as group:
+                work.task = group.create_task(self._score(work))
+            if work.found is not None:
+                _fill(report, work.found)
+                await self._tell(report)
+        except asyncio.CancelledError:
+            report.released = True
+            await self._tell(report)
+            raise
+        finally:
+            del self._work[job.id]
+
+    async def _score(self, work: _Work) -> None:
+        """Score it; what it is found to be, or why not. Cancelled, it is nothing."""
+        job = work.job
+        allowed = Roots((*job.scoring_roots, *self._options.roots.allowed))
+        try:
+            for clip in (job.scoring.reference, job.scoring.distorted):
+                allowed.check(clip)
+            work.found = await self._scorer(
+                job.scoring.reference,
+                job.scoring.distorted,
+                model=job.scoring.model,
+                progress=work.progress,
+            )
+        except ScoringError as error:
+            work.found = error
+        except Exception as error:
+            log.exception("Scoring %s failed in a way that nobody foresaw.", job.name)
+            name = type(error).__name__
+            work.found = ToolFailed(f"The node failed while scoring: {name}.")
+
+    async def _tell(self, report: wire.ReportResultRequest) -> None:
+        """Report, a few times if need be; what is refused is not ours any more."""
+        for attempt in range(_REPORTS):
+            try:
+                await self._caller.report(report)
+                return
+            except grpc.aio.AioRpcError as error:
+                if error.code() in _FINAL:
+                    log.warning("The report of a job was refused: %s", error.details())
+                    return
+                await asyncio.sleep(self._pause(attempt, longest=15.0))
+
+    async def _again(self, call: Callable[[], Awaitable[T]]) -> T:
+        attempt = 0
+        while True:
+            try:
+                return await call()
+            except grpc.aio.AioRpcError as error:
+                log.warning("The gateway does not answer: %s", error.details())
+                await asyncio.sleep(self._pause(attempt, longest=30.0))
+                attempt += 1
+
+    def _pause(self, attempt: int, *, longest: float) -> float:
+        return min(longest, 0.5 * 2.0**attempt) * self._random.uniform(0.5, 1.0)
+
+
+def _fill(report: wire.ReportResultRequest, found: Score | ScoringError) -> None:
+    if isinstance(found, ScoringError):
+        report.error = str(found)
+        report.retryable = not isinstance(found, BadInput)
+        return
+    report.score = found.vmaf
+    report.features.update(found.features)

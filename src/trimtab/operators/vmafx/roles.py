@@ -1,0 +1,67 @@
+"""Who may call what: each method needs a role, and a role is a right of RBAC.
+
+Deny by default: a method that has no line here is refused for everybody.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from trimtab.api import Resource
+from trimtab.client.errors import TrimtabError
+from trimtab.operators.vmafx.kinds import VmafxJob, VmafxNode
+
+
+class Role(NamedTuple):
+    """A role, and the verb on a kind whose right stands for it."""
+
+    name: str
+    verb: str
+    kind: type[Resource]
+
+
+READER = Role("reader", "get", VmafxJob)
+WRITER = Role("writer", "create", VmafxJob)
+ADMIN = Role("admin", "deletecollection", VmafxJob)
+NODE = Role("node", "work", VmafxNode)
+
+_READ = (READER, WRITER, ADMIN)
+_WRITE = (WRITER, ADMIN)
+_NODE = (NODE,)
+
+METHODS: dict[str, tuple[Role, ...]] = {
+    "/vmafx.controller.v1.VmafxController/SubmitJob": _WRITE,
+    "/vmafx.controller.v1.VmafxController/GetJob": _READ,
+    "/vmafx.controller.v1.VmafxController/CancelJob": _WRITE,
+    "/vmafx.controller.v1.VmafxController/StreamJobs": _READ,
+    "/vmafx.controller.v1.VmafxController/RegisterNode": _NODE,
+    "/vmafx.controller.v1.VmafxController/Heartbeat": _NODE,
+    "/vmafx.controller.v1.VmafxController/PullWork": _NODE,
+    "/vmafx.controller.v1.VmafxController/ReportResult": _NODE,
+}
+
+
+class Denied(TrimtabError):
+    """The caller has none of the roles that a method needs."""
+
+
+class Judge(Protocol):
+    """Who knows whether the owner of a token has a right."""
+
+    async def allows(
+        self, token: str, verb: str, kind: type[Resource], *, namespace: str
+    ) -> bool: ...
+
+
+async def check(judge: Judge, token: str, method: str, *, namespace: str) -> None:
+    """Let a call pass, or say why not.
+
+    Errors: :class:`Denied`, which names the roles; those of the judge when it does not
+    know the token.
+    """
+    roles = METHODS.get(method, ())
+    for role in roles:
+        if await judge.allows(token, role.verb, role.kind, namespace=namespace):
+            return
+    names = " or ".join(role.name for role in roles) or "nobody's"
+    raise Denied(f"This needs the role of {names}, which the caller does not have.")

@@ -1,0 +1,343 @@
+"""The gateway's gRPC: every method of the wire, over the desk.
+
+Each call passes the roles first. Errors are the codes that the protocol promises, with
+one sentence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+
+from trimtab.api import Metadata, hashed
+from trimtab.cache import Change
+from trimtab.client import Client, Conflict, NotFound, TrimtabError
+from trimtab.operators.vmafx import claims, messages, roles
+from trimtab.operators.vmafx.desk import Desk
+from trimtab.operators.vmafx.kinds import Backend, Doing, Run, VmafxJob, VmafxJobSpec
+from trimtab.operators.vmafx.nodes import NoSession
+from trimtab.operators.vmafx.problems import BadInput
+from trimtab.operators.vmafx.roots import Roots
+from trimtab.operators.vmafx.wire import controller_pb2 as wire
+from trimtab.runtime.access import Unauthenticated
+
+SERVICE = "vmafx.controller.v1.VmafxController"
+LONGEST_WAIT = 30.0
+MOST_RUNNING = 64
+_BEARER = "bearer "
+_BACKENDS: dict[str, Backend] = {
+    "cpu": "cpu",
+    "cuda": "cuda",
+    "sycl": "sycl",
+    "hip": "hip",
+    "metal": "metal",
+}
+
+Context = grpc.aio.ServicerContext
+
+
+class Controller:
+    """What each method does; ``handler`` is what a gRPC server is given."""
+
+    def __init__(
+        self,
+        client: Client,
+        desk: Desk,
+        *,
+        judge: roles.Judge,
+        namespace: str,
+        roots: Roots,
+        now: Callable[[], Any],
+    ) -> None:
+        self._client = client
+        self._desk = desk
+        self._judge = judge
+        self._namespace = namespace
+        self._roots = roots
+        self._now = now
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """All methods, each behind its role."""
+        methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+        for name, (call, request) in self._calls().items():
+            methods[name] = grpc.unary_unary_rpc_method_handler(
+                self._guarded(name, call),
+                request_deserializer=request.FromString,
+                response_serializer=_serialized,
+            )
+        methods["StreamJobs"] = grpc.unary_stream_rpc_method_handler(
+            self._stream,
+            request_deserializer=wire.StreamJobsRequest.FromString,
+            response_serializer=_serialized,
+        )
+        return grpc.method_handlers_generic_handler(SERVICE, methods)
+
+    def _calls(self) -> dict[str, tuple[Callable[[Any], Awaitable[Any]], Any]]:
+        return {
+            "SubmitJob": (self.submit, wire.SubmitJobRequest),
+            "GetJob": (self.get, wire.GetJobRequest),
+            "CancelJob": (self.cancel, wire.CancelJobRequest),
+            "RegisterNode": (self.register, wire.RegisterNodeRequest),
+            "Heartbeat": (self.heartbeat, wire.HeartbeatRequest),
+            "PullWork": (self.pull, wire.PullWorkRequest),
+            "ReportResult": (self.report, wire.ReportResultRequest),
+        }
+
+    def _guarded(
+        self, name: str, call: Callable[[Any], Awaitable[Any]]
+    ) -> Callable[[Any, Context[Any, Any]], Awaitable[Any]]:
+        async def guarded(request: Any, context: Context[Any, Any]) -> Any:
+            try:
+                await self._check(name, context)
+                return await call(request)
+            except TrimtabError as error:
+                await context.abort(_code(error), str(error))
+
+        return guarded
+
+    async def _check(self, name: str, context: Context[Any, Any]) -> None:
+        token = ""
+        for key, value in context.invocation_metadata() or ():
+            text = value if isinstance(value, str) else value.decode(errors="replace")
+            if key == "authorization" and text.lower().startswith(_BEARER):
+                token = text[len(_BEARER) :]
+        await roles.check(
+            self._judge, token, f"/{SERVICE}/{name}", namespace=self._namespace
+        )
+
+    async def submit(self, request: wire.SubmitJobRequest) -> wire.SubmitJobResponse:
+        """Create the object of a job; the same key gives the same job."""
+        scoring = request.scoring
+        if not scoring.reference or not scoring.distorted:
+            raise BadRequest("A job needs a reference and a distorted clip.")
+        if scoring.backend and scoring.backend not in _BACKENDS:
+            known = ", ".join(_BACKENDS)
+            raise BadRequest(f"{scoring.backend} is no backend: {known} are.")
+        for clip in (scoring.reference, scoring.distorted):
+            try:
+                self._roots.check(clip)
+            except BadInput as error:
+                raise roles.Denied(str(error)) from None
+        job = await self._created(request)
+        return wire.SubmitJobResponse(job_id=job.metadata.uid)
+
+    async def _created(self, request: wire.SubmitJobRequest) -> VmafxJob:
+        scoring, key = request.scoring, request.idempotency_key
+        where = Metadata(
+            name=hashed("job", key) if key else "",
+            generateName="" if key else "job-",
+            namespace=request.namespace or self._namespace,
+        )
+        spec = VmafxJobSpec(
+            reference=scoring.reference,
+            distorted=scoring.distorted,
+            model=scoring.model or None,
+            backend=_BACKENDS.get(scoring.backend),
+            priority=request.priority,
+        )
+        try:
+            return await self._client.create(VmafxJob(metadata=where, spec=spec))
+        except Conflict:
+            return await self._client.get(
+                VmafxJob, where.name, namespace=where.namespace
+            )
+
+    async def get(self, request: wire.GetJobRequest) -> wire.Job:
+        """One job."""
+        return messages.message(await self._job(request.job_id))
+
+    async def _job(self, uid: str) -> VmafxJob:
+        if not uid:
+            raise BadRequest("Which job? Its id is empty.")
+        if job := self._desk.job(uid):
+            return job
+        # A job that was just created elsewhere is not in the cache yet.
+        async for job in self._client.list(VmafxJob, namespace=self._namespace):
+            if job.metadata.uid == uid:
+                return job
+        raise NoJob(f"There is no job {uid}.")
+
+    async def cancel(self, request: wire.CancelJobRequest) -> wire.CancelJobResponse:
+        """Wish a job away; one that is over stays as it is."""
+        job = await self._job(request.job_id)
+        if claims.is_over(job):
+            return wire.CancelJobResponse(ok=True, message="It was over already.")
+        await self._client.patch(
+            VmafxJob,
+            job.metadata.name,
+            {"metadata": {"uid": job.metadata.uid}, "spec": {"cancel": True}},
+            namespace=job.metadata.namespace,
+        )
+        return wire.CancelJobResponse(ok=True, message="It is being cancelled.")
+
+    async def register(
+        self, request: wire.RegisterNodeRequest
+    ) -> wire.RegisterNodeResponse:
+        """Begin a session of a node."""
+        if not request.name:
+            raise BadRequest("A node needs a name.")
+        can = messages.capability(request.capability)
+        session = await self._desk.nodes.register(request.name, can, now=self._now())
+        return wire.RegisterNodeResponse(
+            node_id=session.id, session_token=session.token
+        )
+
+    async def heartbeat(self, request: wire.HeartbeatRequest) -> wire.HeartbeatResponse:
+        """Renew what a node has; a session that is over is answered, not refused."""
+        if max(len(request.running_job_ids), len(request.progress)) > MOST_RUNNING:
+            raise BadRequest(f"A node runs {MOST_RUNNING} jobs at most.")
+        try:
+            node = await self._desk.nodes.find(request.node_id, request.session_token)
+            stop = await self._desk.beat(
+                node,
+                self._doing(request),
+                wait=min(request.wait_seconds, LONGEST_WAIT),
+                draining=request.draining,
+            )
+        except NoSession:
+            return wire.HeartbeatResponse(ok=False)
+        return wire.HeartbeatResponse(ok=True, cancel_job_ids=stop)
+
+    def _doing(self, request: wire.HeartbeatRequest) -> list[Doing]:
+        """What a node says it has; one that knows no attempts has the last ones."""
+        said = {each.job_id: (each.attempt, each.percent) for each in request.progress}
+        for uid in request.running_job_ids:
+            said.setdefault(uid, (0, 0))
+        return [self._named(uid, *facts) for uid, facts in said.items()]
+
+    def _named(self, uid: str, attempt: int, percent: int) -> Doing:
+        job = self._desk.job(uid)
+        if job is None:
+            return Doing(job=uid, attempt=attempt)
+        return Doing(
+            job=uid,
+            attempt=attempt or job.status.run.attempt,
+            progress=max(0, min(100, percent)),
+            namespace=job.metadata.namespace,
+            name=job.metadata.name,
+        )
+
+    async def pull(self, request: wire.PullWorkRequest) -> wire.PullWorkResponse:
+        """The next job for a node, if one comes in time."""
+        node = await self._desk.nodes.find(request.node_id, request.session_token)
+        job = await self._desk.pull(
+            node,
+            backends=tuple(request.capability.backends),
+            wait=min(request.wait_seconds, LONGEST_WAIT),
+        )
+        if job is None:
+            return wire.PullWorkResponse()
+        return wire.PullWorkResponse(
+            job=messages.message(job, roots=self._roots.allowed)
+        )
+
+    async def report(
+        self, request: wire.ReportResultRequest
+    ) -> wire.ReportResultResponse:
+        """Write the result of an attempt."""
+        node = await self._desk.nodes.find(request.node_id, request.session_token)
+        session = node.status.session
+
+        def attempt(job: VmafxJob) -> int:
+            return request.attempt or job.status.run.attempt
+
+        def made(job: VmafxJob) -> Run | None:
+            if request.released:
+                return claims.release(
+                    job, session=session, attempt=attempt(job), now=self._now()
+                )
+            return claims.report(
+                job,
+                session=session,
+                attempt=attempt(job),
+                now=self._now(),
+                score=request.score,
+                features=request.features,
+                error=request.error or _not_finite(request),
+                retryable=request.retryable,
+            )
+
+        def looked_at(job: VmafxJob) -> Run | None:
+            made(job)  # whether it may report is all that is asked
+            return None
+
+        final = request.final or request.released
+        await self._desk.report(node, request.job_id, made if final else looked_at)
+        return wire.ReportResultResponse(ok=True)
+
+    async def _stream(
+        self, request: wire.StreamJobsRequest, context: Context[Any, Any]
+    ) -> AsyncIterator[wire.Job]:
+        """All jobs, and with ``watch`` each one again when it changes."""
+        try:
+            await self._check("StreamJobs", context)
+        except TrimtabError as error:
+            await context.abort(_code(error), str(error))
+        wanted = frozenset(request.status_filter)
+        if request.watch:
+            async for job in self._watched():
+                if not wanted or messages.status(job) in wanted:
+                    yield messages.message(job)
+            return
+        for job in list(self._desk.jobs()):
+            if not wanted or messages.status(job) in wanted:
+                yield messages.message(job)
+
+    async def _watched(self) -> AsyncIterator[VmafxJob]:
+        """Every job as it is, then as it becomes: the newest form of each."""
+        changed: dict[tuple[str, str], VmafxJob] = {}
+        stirred = asyncio.Event()
+
+        def hear(change: Change[VmafxJob]) -> None:
+            if change.new is not None:
+                changed[change.key] = change.new
+                stirred.set()
+
+        end = self._desk.watch(hear)
+        try:
+            while True:
+                await stirred.wait()
+                stirred.clear()
+                while changed:
+                    yield changed.pop(next(iter(changed)))
+        finally:
+            end()
+
+
+class BadRequest(TrimtabError):
+    """What was asked makes no sense."""
+
+
+class NoJob(TrimtabError):
+    """There is no such job."""
+
+
+def _not_finite(request: wire.ReportResultRequest) -> str:
+    values = {"score": request.score, **request.features}
+    for name, value in values.items():
+        if not math.isfinite(value):
+            return f"The {name} that was reported is {value}, which is no number."
+    return ""
+
+
+def _code(error: TrimtabError) -> grpc.StatusCode:
+    for kind, code in (
+        (BadRequest, grpc.StatusCode.INVALID_ARGUMENT),
+        (NoJob, grpc.StatusCode.NOT_FOUND),
+        (NotFound, grpc.StatusCode.NOT_FOUND),
+        (Unauthenticated, grpc.StatusCode.UNAUTHENTICATED),
+        (roles.Denied, grpc.StatusCode.PERMISSION_DENIED),
+        (NoSession, grpc.StatusCode.PERMISSION_DENIED),
+        (claims.NotYours, grpc.StatusCode.PERMISSION_DENIED),
+    ):
+        if isinstance(error, kind):
+            return code
+    return grpc.StatusCode.INTERNAL
+
+
+def _serialized(message: Any) -> bytes:
+    return bytes(message.SerializeToString())

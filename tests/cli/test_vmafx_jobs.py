@@ -1,0 +1,88 @@
+"""The programs of vmafx as processes: a job goes from the command line to its score."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.operators.vmafx import clips
+from tests.operators.vmafx.platform import Platform
+from trimtab.client import Client, load
+from trimtab.operators.vmafx.operator import make
+from trimtab.testing import Cluster, running
+
+pytestmark = pytest.mark.cluster("embedded", "real")
+TRIMTAB = (sys.executable, "-m", "trimtab", "vmafx")
+
+
+@asynccontextmanager
+async def program(cluster: Cluster, *arguments: str) -> AsyncIterator[str]:
+    """One of the programs, while the block runs; the line that it begins with."""
+    process = await started(cluster, *arguments)
+    assert process.stdout is not None
+    try:
+        yield (await asyncio.wait_for(process.stdout.readline(), 30)).decode()
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 30) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def started(cluster: Cluster, *arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *TRIMTAB,
+        *arguments,
+        env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+
+
+async def said(cluster: Cluster, *arguments: str) -> tuple[int | None, str]:
+    process = await started(cluster, *arguments)
+    out, _ = await asyncio.wait_for(process.communicate(), 40)
+    return process.returncode, out.decode()
+
+
+async def test_a_job_goes_from_the_command_line_to_its_score(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    clip = clips.picture(tmp_path / "clip.mp4")
+    config = load(kubeconfig=cluster.kubeconfig, namespace=namespace)
+    async with running(make(), cluster, namespace), Client(config) as client:
+        token = await Platform(client, namespace, tmp_path).token("node")
+        roots = ("--root", str(tmp_path))
+        where = ("-n", namespace)
+        async with program(cluster, "gateway", *where, "--port", "0", *roots) as line:
+            address = line.removeprefix("Serving on ").rstrip(".\n")
+            key = ("--token", str(token))
+            node = ("node", "--gateway", address, "--name", "one", *key)
+            async with program(cluster, *node):
+                good = await said(
+                    cluster, "submit", str(clip), str(clip), "--wait", *where
+                )
+                bad = await said(
+                    cluster, "submit", str(clip), "/etc/fstab", "--wait", *where
+                )
+            late = await said(
+                cluster, "submit", str(clip), str(clip), *where, "--name", "late"
+            )
+            cancelled = await said(cluster, "cancel", "late", *where)
+            ended = await said(cluster, "watch", "late", *where)
+    code, text = good
+    assert code == 0
+    assert "Succeeded VMAF 9" in text
+    assert bad[0] == 1
+    assert "outside of the scoring roots" in bad[1]
+    assert late == (0, "vmafxjob/late created\n")
+    assert cancelled == (0, "vmafxjob/late cancelled\n")
+    assert ended == (1, "Cancelled It was cancelled.\n")
