@@ -1,9 +1,9 @@
-"""The demo: one small operator, from its classes to a cluster and back.
+"""The demo: one small operator, from its classes to a cluster and back, then a film.
 
 It prints the CRD of ``website.py``, starts an API server on this machine, installs the
 CRD and runs the operator: a Website goes in, a Deployment comes out, the status says
-so. ``--cluster=real`` takes etcd and kube-apiserver instead, where they are at hand
-(``make test-cluster`` builds them).
+so. Then ``scoring.py`` has a clip scored. ``--cluster=real`` takes etcd and
+kube-apiserver instead, where they are at hand (``make test-cluster`` builds them).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from examples import scoring
 from examples.website import Website, WebsiteSpec
 from trimtab import Client, Metadata, crd, load
 from trimtab.client import NotFound, WatchEvent
@@ -69,6 +70,8 @@ async def on_a_cluster(kind: Kind) -> None:
             operator.terminate()
             await operator.wait()
         print("The operator has stopped, and its lease is free.")
+        print("Now a clip is made, spoiled and scored.", flush=True)
+        await scoring.show(client, control_plane.kubeconfig)
 
 
 async def show(client: Client) -> None:
