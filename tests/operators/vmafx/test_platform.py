@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -16,10 +17,11 @@ from msgspec.structs import replace
 
 from tests.operators.vmafx import clips
 from tests.operators.vmafx.platform import Platform, node, platform
-from trimtab.client import NotFound
+from trimtab.client import Invalid, NotFound
 from trimtab.operators.vmafx import roles
 from trimtab.operators.vmafx.calling import Caller
 from trimtab.operators.vmafx.kinds import VmafxJob, VmafxNode
+from trimtab.operators.vmafx.later import VmafxModelTraining, VmafxTenant
 from trimtab.operators.vmafx.scoring import score
 from trimtab.operators.vmafx.serving import SERVICE
 from trimtab.operators.vmafx.tools import Ffmpeg
@@ -284,3 +286,64 @@ async def test_a_stream_shows_what_is_and_what_becomes(
         await asyncio.wait_for(look(), 20)
     assert seen == sorted(seen)
     assert seen[-1] == wire.COMPLETED
+
+
+MANIFESTS = """
+apiVersion: vmafx.dev/v1
+kind: VmafxModelTraining
+metadata: {name: model}
+spec:
+  baseModel: vmaf_tiny_v2
+  algorithm: online-sgd-ema
+  outputRegistry: oci://registry.example.com/models
+  dataSource: {nodeSelector: {pool: gpu}}
+---
+apiVersion: vmafx.dev/v1
+kind: VmafxTenant
+metadata: {name: acme}
+spec:
+  tenantId: acme
+  oidc:
+    issuer: https://id.example.com
+    jwksEndpoint: https://id.example.com/keys
+---
+apiVersion: vmafx.dev/v1
+kind: VmafxJob
+metadata: {name: job}
+spec:
+  reference: s3://clips/a.y4m
+  distorted: s3://clips/b.y4m
+  model: vmaf_v0.6.1
+  backend: cuda
+---
+apiVersion: vmafx.dev/v1
+kind: VmafxNode
+metadata: {name: gpu-1}
+spec: {gpuVendor: nvidia}
+"""
+
+
+async def test_manifests_are_taken_and_what_is_to_come_says_so(
+    here: Platform, cluster: Cluster
+) -> None:
+    await cluster.kubectl("apply", "-n", here.namespace, "-f", "-", stdin=MANIFESTS)
+    for kind in (VmafxModelTraining, VmafxTenant):
+
+        async def is_told(kind: type[Any] = kind) -> bool:
+            async for each in here.client.list(kind, namespace=here.namespace):
+                found = each.status.conditions.get("Ready")
+                return found is not None and found.reason == "NotImplemented"
+            return False
+
+        await eventually(is_told)
+
+    async def is_unhealthy() -> bool:
+        found = await here.client.get(VmafxNode, "gpu-1", namespace=here.namespace)
+        return not found.status.healthy
+
+    await eventually(is_unhealthy)
+    changed = {"spec": {"reference": "/another.mp4"}}
+    with pytest.raises(Invalid, match="create another job"):
+        await here.client.patch(VmafxJob, "job", changed, namespace=here.namespace)
+    hurry = {"spec": {"ttlSecondsAfterFinished": 5}}
+    await here.client.patch(VmafxJob, "job", hurry, namespace=here.namespace)

@@ -21,7 +21,7 @@ Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Cancelled"]
 Vendor = Literal["nvidia", "amd", "intel", "cpu"]
 Outcome = Literal["", "completed", "failed", "released", "expired", "cancelled"]
 
-_AGE: Final = Column(name="Age", path=".metadata.creationTimestamp", type="date")
+AGE: Final = Column(name="Age", path=".metadata.creationTimestamp", type="date")
 _INPUT: Final = 4096
 
 
@@ -118,7 +118,7 @@ class VmafxJob(
         Column(name="Progress", path=".status.progress", type="integer"),
         Column(name="Score", path=".status.score", type="number"),
         Column(name="Node", path=".status.assignedNode"),
-        _AGE,
+        AGE,
     ],
 ):
     """One clip scored against another."""
@@ -179,7 +179,7 @@ class VmafxNode(
         Column(name="Healthy", path=".status.healthy", type="boolean"),
         Column(name="Jobs", path=".status.assignedJobs", type="integer"),
         Column(name="Device", path=".status.detectedDevice"),
-        _AGE,
+        AGE,
     ],
 ):
     """A machine that scores."""

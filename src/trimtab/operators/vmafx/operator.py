@@ -13,6 +13,7 @@ import trimtab
 from trimtab.cache import Index, Scope
 from trimtab.operators.vmafx import claims
 from trimtab.operators.vmafx.kinds import Phase, VmafxJob, VmafxJobStatus, VmafxNode
+from trimtab.operators.vmafx.later import VmafxModelTraining, VmafxTenant
 from trimtab.operators.vmafx.leases import LEASE
 from trimtab.operators.vmafx.pulse import Pulses
 from trimtab.runtime import Context, Result, Retry, Watched
@@ -71,7 +72,26 @@ def make(
             ctx.event("Healthy" if healthy else "Silent", f"The node {word}.")
         return ctx.done(status=VmafxNode.status_of()(healthy=healthy), after=left)
 
+    @app.reconciles(VmafxModelTraining, scope=where)
+    async def training(seen: VmafxModelTraining, ctx: Context) -> Result:
+        return _to_come(ctx, "Training")
+
+    @app.reconciles(VmafxTenant, scope=where)
+    async def tenant(seen: VmafxTenant, ctx: Context) -> Result:
+        return _to_come(ctx, "Tenancy")
+
     return app
+
+
+def _to_come(ctx: Context, what: str) -> Result:
+    """Say that an object was taken, and that nothing comes of it yet."""
+    ctx.condition(
+        "Ready",
+        False,
+        reason="NotImplemented",
+        message=f"{what} is not served by this version: the object is kept as it is.",
+    )
+    return ctx.done()
 
 
 async def _job(seen: VmafxJob, ctx: Context) -> Result:
