@@ -234,7 +234,7 @@ async def test_every_method_has_a_role_and_refuses_others(
 ) -> None:
     port = await here.gateway()
     served = wire.DESCRIPTOR.services_by_name["VmafxController"].methods_by_name
-    assert {f"/{SERVICE}/{name}" for name in served} == set(roles.METHODS)
+    assert {f"/{SERVICE}/{name}" for name in served} <= set(roles.METHODS)
     pair = wire.ScoringParams(reference=str(reference), distorted=str(reference))
     async with (
         here.caller(port, "writer") as writer,

@@ -49,6 +49,10 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         f"input is refused (default: {ROOTS}, separated by colons or spaces)",
     )
     made.add_argument(
+        "--score", action="store_true", help="score as well, while callers wait"
+    )
+    made.add_argument("--ffmpeg", default="", help="the ffmpeg to measure with")
+    made.add_argument(
         "--log", default="info", choices=("debug", "info", "warning", "error")
     )
 
@@ -59,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
     logs.setup(level=options.log.upper())
     config = common.config_of(options, namespace=options.namespace)
-    common.running(_serve(config, _settings(options, config)))
+    common.running(_serve(options, config, _settings(options, config)))
     return 0
 
 
@@ -95,23 +99,34 @@ def _contents(file: Path | None) -> bytes:
     return file.read_bytes() if file else b""
 
 
-async def _serve(config: Config, settings: GatewayOptions) -> None:
+async def _serve(
+    options: argparse.Namespace, config: Config, settings: GatewayOptions
+) -> None:
+    from contextlib import AsyncExitStack
     from datetime import UTC, datetime
     from random import SystemRandom
 
+    from trimtab.cli.vmafx.scorers import scorer
     from trimtab.client import Client
     from trimtab.operators.vmafx.gateway import serving
     from trimtab.runtime.access import Reviews
     from trimtab.runtime.signals import Signals
 
-    async with Client(config) as client:
-        with Signals() as signals:
-            async with serving(
-                client,
-                judge=Reviews(client),
-                options=settings,
-                now=lambda: datetime.now(UTC),
-                random=SystemRandom(),
-            ) as port:
-                print(f"Serving on {settings.host}:{port}.", flush=True)
-                await signals.stopped.wait()
+    with Signals() as signals:
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(Client(config))
+            measure = scorer(ffmpeg=options.ffmpeg, threads=0)
+            port = await stack.enter_async_context(
+                serving(
+                    client,
+                    judge=Reviews(client),
+                    options=settings,
+                    now=lambda: datetime.now(UTC),
+                    random=SystemRandom(),
+                    scorer=await stack.enter_async_context(measure)
+                    if options.score
+                    else None,
+                )
+            )
+            print(f"Serving on {settings.host}:{port}.", flush=True)
+            await signals.stopped.wait()

@@ -99,37 +99,17 @@ def _channel(options: argparse.Namespace) -> grpc.aio.Channel:
 async def _work(options: argparse.Namespace, settings: NodeOptions) -> None:
     from random import SystemRandom
 
-    import aiohttp
-
-    from trimtab.operators.vmafx import scoring, tools
+    from trimtab.cli.vmafx.scorers import scorer
     from trimtab.operators.vmafx.calling import Caller
     from trimtab.operators.vmafx.node import Node
-    from trimtab.operators.vmafx.relay import Way
-    from trimtab.operators.vmafx.scores import Score
     from trimtab.runtime.signals import Signals
 
-    ffmpeg = await tools.find(options.ffmpeg)
     async with (
-        aiohttp.ClientSession(trust_env=True) as session,
+        scorer(ffmpeg=options.ffmpeg, threads=options.threads) as score,
         _channel(options) as channel,
     ):
-        way = Way(session, SystemRandom())
-
-        async def scorer(
-            reference: str, distorted: str, *, model: str, progress: scoring.Progress
-        ) -> Score:
-            return await scoring.score(
-                reference,
-                distorted,
-                ffmpeg=ffmpeg,
-                model=model or scoring.MODEL,
-                threads=options.threads,
-                way=way,
-                progress=progress,
-            )
-
         caller = Caller(channel, token=options.token)
-        node = Node(caller, scorer, options=settings, random=SystemRandom())
+        node = Node(caller, score, options=settings, random=SystemRandom())
         with Signals(lambda name: node.drain()):
             print(f"Node {settings.name} works for {options.gateway}.", flush=True)
             await node.run()

@@ -14,15 +14,19 @@ import msgspec
 from trimtab.cache import Cache, Informer, Scope
 from trimtab.client import Client, ConfigError
 from trimtab.operators.vmafx.desk import Desk
+from trimtab.operators.vmafx.direct import Scoring
+from trimtab.operators.vmafx.guarding import Guard
 from trimtab.operators.vmafx.kinds import VmafxNode
 from trimtab.operators.vmafx.leases import LEASE
+from trimtab.operators.vmafx.node import Scorer
 from trimtab.operators.vmafx.nodes import Nodes
 from trimtab.operators.vmafx.roles import Judge
 from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.serving import Controller
 
 _LOOPBACK = ("127.", "localhost", "[::1]")
-_MOST_BYTES = 1 << 20
+# A pair of frames in 4K, with ten bits and full chroma.
+_MOST_BYTES = 128 << 20
 _GRACE = 2.0
 
 
@@ -50,10 +54,12 @@ async def serving(
     options: GatewayOptions,
     now: Callable[[], datetime],
     random: Random,
+    scorer: Scorer | None = None,
 ) -> AsyncIterator[int]:
     """Serve for as long as the block runs; the port.
 
-    Flow: the caches are read once before the first call is taken.
+    Flow: the caches are read once before the first call is taken. Without a ``scorer``
+    it gives jobs away and scores nothing itself.
 
     Errors: :class:`ConfigError` for another host than loopback without a certificate,
     or a port that is taken.
@@ -73,16 +79,20 @@ async def serving(
         now=now,
         lease=options.lease,
     )
+    guard = Guard(judge, namespace=options.namespace)
     controller = Controller(
         client,
         desk,
-        judge=judge,
+        guard=guard,
         namespace=options.namespace,
         roots=options.roots,
         now=now,
     )
     server = grpc.aio.server(
-        handlers=(controller.handler(),),
+        handlers=(
+            controller.handler(),
+            Scoring(scorer, guard=guard, roots=options.roots).handler(),
+        ),
         options=[("grpc.max_receive_message_length", _MOST_BYTES)],
     )
     port = _bound(server, options)

@@ -38,6 +38,9 @@ METHODS: dict[str, tuple[Role, ...]] = {
     "/vmafx.controller.v1.VmafxController/Heartbeat": _NODE,
     "/vmafx.controller.v1.VmafxController/PullWork": _NODE,
     "/vmafx.controller.v1.VmafxController/ReportResult": _NODE,
+    "/vmafx.v1.VmafxScoring/Score": _WRITE,
+    "/vmafx.v1.VmafxScoring/ScoreStream": _WRITE,
+    "/vmafx.v1.VmafxScoring/Health": _READ,
 }
 
 

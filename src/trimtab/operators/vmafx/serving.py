@@ -15,20 +15,19 @@ import grpc
 
 from trimtab.api import Metadata, hashed
 from trimtab.cache import Change
-from trimtab.client import Client, Conflict, NotFound, TrimtabError
+from trimtab.client import Client, Conflict
 from trimtab.operators.vmafx import claims, messages, roles
 from trimtab.operators.vmafx.desk import Desk
+from trimtab.operators.vmafx.guarding import BadRequest, Guard, NoJob, serialized
 from trimtab.operators.vmafx.kinds import Backend, Doing, Run, VmafxJob, VmafxJobSpec
 from trimtab.operators.vmafx.nodes import NoSession
 from trimtab.operators.vmafx.problems import BadInput
 from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.wire import controller_pb2 as wire
-from trimtab.runtime.access import Unauthenticated
 
 SERVICE = "vmafx.controller.v1.VmafxController"
 LONGEST_WAIT = 30.0
 MOST_RUNNING = 64
-_BEARER = "bearer "
 _BACKENDS: dict[str, Backend] = {
     "cpu": "cpu",
     "cuda": "cuda",
@@ -36,8 +35,6 @@ _BACKENDS: dict[str, Backend] = {
     "hip": "hip",
     "metal": "metal",
 }
-
-Context = grpc.aio.ServicerContext
 
 
 class Controller:
@@ -48,14 +45,14 @@ class Controller:
         client: Client,
         desk: Desk,
         *,
-        judge: roles.Judge,
+        guard: Guard,
         namespace: str,
         roots: Roots,
         now: Callable[[], Any],
     ) -> None:
         self._client = client
         self._desk = desk
-        self._judge = judge
+        self._guard = guard
         self._namespace = namespace
         self._roots = roots
         self._now = now
@@ -65,14 +62,14 @@ class Controller:
         methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         for name, (call, request) in self._calls().items():
             methods[name] = grpc.unary_unary_rpc_method_handler(
-                self._guarded(name, call),
+                self._guard.unary(f"/{SERVICE}/{name}", call),
                 request_deserializer=request.FromString,
-                response_serializer=_serialized,
+                response_serializer=serialized,
             )
         methods["StreamJobs"] = grpc.unary_stream_rpc_method_handler(
-            self._stream,
+            self._guard.stream(f"/{SERVICE}/StreamJobs", self._stream),
             request_deserializer=wire.StreamJobsRequest.FromString,
-            response_serializer=_serialized,
+            response_serializer=serialized,
         )
         return grpc.method_handlers_generic_handler(SERVICE, methods)
 
@@ -86,28 +83,6 @@ class Controller:
             "PullWork": (self.pull, wire.PullWorkRequest),
             "ReportResult": (self.report, wire.ReportResultRequest),
         }
-
-    def _guarded(
-        self, name: str, call: Callable[[Any], Awaitable[Any]]
-    ) -> Callable[[Any, Context[Any, Any]], Awaitable[Any]]:
-        async def guarded(request: Any, context: Context[Any, Any]) -> Any:
-            try:
-                await self._check(name, context)
-                return await call(request)
-            except TrimtabError as error:
-                await context.abort(_code(error), str(error))
-
-        return guarded
-
-    async def _check(self, name: str, context: Context[Any, Any]) -> None:
-        token = ""
-        for key, value in context.invocation_metadata() or ():
-            text = value if isinstance(value, str) else value.decode(errors="replace")
-            if key == "authorization" and text.lower().startswith(_BEARER):
-                token = text[len(_BEARER) :]
-        await roles.check(
-            self._judge, token, f"/{SERVICE}/{name}", namespace=self._namespace
-        )
 
     async def submit(self, request: wire.SubmitJobRequest) -> wire.SubmitJobResponse:
         """Create the object of a job; the same key gives the same job."""
@@ -269,14 +244,8 @@ class Controller:
         await self._desk.report(node, request.job_id, made if final else looked_at)
         return wire.ReportResultResponse(ok=True)
 
-    async def _stream(
-        self, request: wire.StreamJobsRequest, context: Context[Any, Any]
-    ) -> AsyncIterator[wire.Job]:
+    async def _stream(self, request: wire.StreamJobsRequest) -> AsyncIterator[wire.Job]:
         """All jobs, and with ``watch`` each one again when it changes."""
-        try:
-            await self._check("StreamJobs", context)
-        except TrimtabError as error:
-            await context.abort(_code(error), str(error))
         wanted = frozenset(request.status_filter)
         if request.watch:
             async for job in self._watched():
@@ -308,36 +277,9 @@ class Controller:
             end()
 
 
-class BadRequest(TrimtabError):
-    """What was asked makes no sense."""
-
-
-class NoJob(TrimtabError):
-    """There is no such job."""
-
-
 def _not_finite(request: wire.ReportResultRequest) -> str:
     values = {"score": request.score, **request.features}
     for name, value in values.items():
         if not math.isfinite(value):
             return f"The {name} that was reported is {value}, which is no number."
     return ""
-
-
-def _code(error: TrimtabError) -> grpc.StatusCode:
-    for kind, code in (
-        (BadRequest, grpc.StatusCode.INVALID_ARGUMENT),
-        (NoJob, grpc.StatusCode.NOT_FOUND),
-        (NotFound, grpc.StatusCode.NOT_FOUND),
-        (Unauthenticated, grpc.StatusCode.UNAUTHENTICATED),
-        (roles.Denied, grpc.StatusCode.PERMISSION_DENIED),
-        (NoSession, grpc.StatusCode.PERMISSION_DENIED),
-        (claims.NotYours, grpc.StatusCode.PERMISSION_DENIED),
-    ):
-        if isinstance(error, kind):
-            return code
-    return grpc.StatusCode.INTERNAL
-
-
-def _serialized(message: Any) -> bytes:
-    return bytes(message.SerializeToString())
