@@ -3,48 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.operators.vmafx import clips
 from tests.operators.vmafx.platform import Platform
+from tests.operators.vmafx.programs import program, started
 from trimtab.client import Client, load
 from trimtab.operators.vmafx.operator import make
 from trimtab.testing import Cluster, running
 
 pytestmark = pytest.mark.cluster("embedded", "real")
-TRIMTAB = (sys.executable, "-m", "trimtab", "vmafx")
-
-
-@asynccontextmanager
-async def program(cluster: Cluster, *arguments: str) -> AsyncIterator[str]:
-    """One of the programs, while the block runs; the line that it begins with."""
-    process = await started(cluster, *arguments)
-    assert process.stdout is not None
-    try:
-        yield (await asyncio.wait_for(process.stdout.readline(), 30)).decode()
-        process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 30) == 0
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
-async def started(cluster: Cluster, *arguments: str) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *TRIMTAB,
-        *arguments,
-        env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
 
 
 async def said(cluster: Cluster, *arguments: str) -> tuple[int | None, str]:

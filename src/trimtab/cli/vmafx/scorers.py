@@ -1,4 +1,4 @@
-"""What the programs measure with: one ffmpeg and one way to the network for all jobs."""
+"""What the programs measure with: one ffmpeg, and one way to the network."""
 
 from __future__ import annotations
 
