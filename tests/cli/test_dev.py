@@ -17,7 +17,7 @@ import pytest
 from tests.cli.commands import refused
 from trimtab.cli.reloading import files
 from trimtab.client import Client, load
-from trimtab.kinds import ConfigMap
+from trimtab.kinds import ConfigMap, Pod
 from trimtab.testing import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,6 +88,20 @@ async def sells(client: Client, word: str) -> None:
     await eventually(look, within=20, describe=f"it sells {word}")
 
 
+async def runs(client: Client) -> None:
+    """A pod comes to its end: there is a node."""
+    one = {"name": "main", "image": "any", "command": ["true"]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "short"}}
+    spec = {"containers": [one], "restartPolicy": "Never"}
+    await client.create({**body, "spec": spec})
+
+    async def look() -> bool:
+        pod = await client.get(Pod, "short", namespace="default")
+        return pod.status.phase == "Succeeded"
+
+    await eventually(look, within=20, describe="the pod has ended well")
+
+
 async def test_a_save_begins_anew_a_mistake_changes_nothing_and_objects_stay(
     tmp_path: Path,
 ) -> None:
@@ -103,6 +117,7 @@ async def test_a_save_begins_anew_a_mistake_changes_nothing_and_objects_stay(
         assert b"stalls.py:1 cannot be loaded: SyntaxError" in said
         write(tmp_path, "bread")
         await sells(client, "bread")
+        await runs(client)
 
 
 def test_files_that_are_nobody_s_source_are_not_looked_at(tmp_path: Path) -> None:

@@ -102,37 +102,34 @@ async def test_it_says_what_runs_where_and_how_to_reach_it(tmp_path: Path) -> No
             await client.create(config_map("a"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_a_signal_stops_it_with_nothing_lost_and_nothing_left(
-    tmp_path: Path, number: signal.Signals
+    tmp_path: Path,
 ) -> None:
-    data = tmp_path / "data"
-    async with up(tmp_path, f"--data={data}", "--port=0") as running:
-        async with running.client() as client:
-            await client.create(config_map("a", n="1"))
-            async with client.watch(ConfigMap, namespace="default") as watch:
-                await anext(watch)
-                assert await running.stop(number) == ""
-        assert running.process.returncode == 0
-    assert not (tmp_path / "ready").exists()
-    async with up(tmp_path, f"--data={data}", "--port=0") as running:
-        async with running.client() as client:
-            assert (await client.get(ConfigMap, "a")).data == {"n": "1"}
-
-
-async def test_nothing_acknowledged_is_lost_when_it_is_killed(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    async with up(tmp_path, f"--data={data}", "--port=0") as running:
-        async with running.client() as client:
-            for number in range(20):
-                await client.create(config_map(f"kept-{number}"))
-        running.process.kill()
-        await running.process.communicate()
+    """Nor is anything lost by a kill. Each start reads all that was written before."""
+    endings = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+    written: list[str] = []
+    for number in endings:
+        async with up(tmp_path, "--data=data", "--port=0") as running:
+            await is_kept(running, written)
+            async with running.client() as client:
+                for each in range(20):
+                    written.append(f"{number.name.lower()}-{each}")
+                    await client.create(config_map(written[-1], n=written[-1]))
+                async with client.watch(ConfigMap, namespace="default") as watch:
+                    await anext(watch)
+                    assert await running.stop(number) == ""
+            killed = number is signal.SIGKILL
+            assert running.process.returncode == (-number if killed else 0), number
+        assert (tmp_path / "ready").exists() == killed, number
     (tmp_path / "ready").unlink()
-    async with up(tmp_path, f"--data={data}", "--port=0") as running:
-        async with running.client() as client:
-            for number in range(20):
-                await client.get(ConfigMap, f"kept-{number}")
+    async with up(tmp_path, "--data=data", "--port=0") as running:
+        await is_kept(running, written)
+
+
+async def is_kept(running: Running, written: list[str]) -> None:
+    async with running.client() as client:
+        for name in written:
+            assert (await client.get(ConfigMap, name)).data == {"n": name}
 
 
 async def test_in_memory_nothing_is_left(tmp_path: Path) -> None:
@@ -228,6 +225,31 @@ def test_a_mistake_is_answered_with_one_sentence(
     tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     assert said in fails(tmp_path, *arguments)
+
+
+# What an interpreter loads first: from then on it knows of no such package.
+WITHOUT = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {package!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+
+
+@pytest.mark.parametrize("package", ["aiohttp", "cryptography"])
+def test_without_its_extra_one_sentence_says_what_to_install(
+    tmp_path: Path, package: str
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT.format(package=package))
+    environ = environment(tmp_path)
+    environ["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{environ['PYTHONPATH']}"
+    said = sentence("up", "--memory", home=tmp_path, env=environ)
+    assert package in said
+    assert "pip install 'trimtab[embedded]'" in said
 
 
 def children_seconds() -> float:

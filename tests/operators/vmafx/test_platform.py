@@ -6,6 +6,7 @@ Each law runs unchanged on the embedded server and on kube-apiserver.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 from tests.operators.vmafx import clips
 from tests.operators.vmafx.platform import Platform, node, platform
 from trimtab.client import Invalid, NotFound
+from trimtab.kinds import ConfigMap
 from trimtab.operators.vmafx import roles
 from trimtab.operators.vmafx.calling import Caller
 from trimtab.operators.vmafx.kinds import VmafxJob, VmafxNode
@@ -59,6 +61,14 @@ async def test_a_job_is_scored_and_says_so(
     assert good.status.score == pytest.approx(expected.vmaf, abs=1e-3)
     assert good.status.features["psnr"] == pytest.approx(expected.features["psnr"])
     assert good.status.progress == 100
+    assert good.status.perFrame is not None
+    kept = await here.client.get(
+        ConfigMap, good.status.perFrame.configMap, namespace=here.namespace
+    )
+    frames = json.loads(kept.data[good.status.perFrame.key])
+    assert frames["vmaf"] == list(expected.frames)
+    assert kept.metadata.ownerReferences[0].name == "good"
+    assert bad.status.perFrame is None
     assert good.status.conditions.is_true("Succeeded")
     assert (good.status.attempts, bad.status.attempts) == (1, 1)
     assert bad.status.phase == outside.status.phase == "Failed"

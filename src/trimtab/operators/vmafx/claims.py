@@ -71,6 +71,7 @@ def report(
     now: datetime,
     score: float | None = None,
     features: Mapping[str, float] | None = None,
+    frames: str = "",
     error: str = "",
     retryable: bool = False,
 ) -> Run | None:

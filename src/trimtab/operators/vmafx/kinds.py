@@ -78,14 +78,16 @@ class Run(Object):
     score: float | None = None
     features: dict[str, float] = field(default={}, max_properties=64)
     error: str = field(default="", max_length=1024)
+    frames: str = field(
+        default="", max_length=253, doc="The ConfigMap with the score of each frame."
+    )
 
 
 class PerFrame(Object):
     """Where the score of each frame is kept."""
 
-    configMap: str = ""
-    key: str = ""
-    file: str = ""
+    configMap: str
+    key: str
 
 
 class VmafxJobStatus(Status):

@@ -279,3 +279,4 @@ def _fill(report: wire.ReportResultRequest, found: Score | ScoringError) -> None
         return
     report.score = found.vmaf
     report.features.update(found.features)
+    report.partial_scores.extend(found.frames)

@@ -12,7 +12,14 @@ from datetime import timedelta
 import trimtab
 from trimtab.cache import Index, Scope
 from trimtab.operators.vmafx import claims
-from trimtab.operators.vmafx.kinds import Phase, VmafxJob, VmafxJobStatus, VmafxNode
+from trimtab.operators.vmafx.frames import KEY
+from trimtab.operators.vmafx.kinds import (
+    PerFrame,
+    Phase,
+    VmafxJob,
+    VmafxJobStatus,
+    VmafxNode,
+)
 from trimtab.operators.vmafx.later import VmafxModelTraining, VmafxTenant
 from trimtab.operators.vmafx.leases import LEASE
 from trimtab.operators.vmafx.pulse import Pulses
@@ -115,6 +122,7 @@ async def _job(seen: VmafxJob, ctx: Context) -> Result:
         attempts=run.attempt,
         progress=100 if phase == "Succeeded" else _progress(seen, ctx),
         features=dict(run.features),
+        perFrame=PerFrame(configMap=run.frames, key=KEY) if run.frames else None,
     )
     return ctx.done(status=status, after=_left(seen, ctx) if over else None)
 

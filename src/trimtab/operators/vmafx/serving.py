@@ -16,7 +16,7 @@ import grpc
 from trimtab.api import Metadata, hashed
 from trimtab.cache import Change
 from trimtab.client import Client, Conflict
-from trimtab.operators.vmafx import claims, messages, roles
+from trimtab.operators.vmafx import claims, frames, messages, roles
 from trimtab.operators.vmafx.desk import Desk
 from trimtab.operators.vmafx.guarding import BadRequest, Guard, NoJob, serialized
 from trimtab.operators.vmafx.kinds import Backend, Doing, Run, VmafxJob, VmafxJobSpec
@@ -216,6 +216,7 @@ class Controller:
         """Write the result of an attempt."""
         node = await self._desk.nodes.find(request.node_id, request.session_token)
         session = node.status.session
+        kept = await self._frames(request, session)
 
         def attempt(job: VmafxJob) -> int:
             return request.attempt or job.status.run.attempt
@@ -232,6 +233,7 @@ class Controller:
                 now=self._now(),
                 score=request.score,
                 features=request.features,
+                frames=kept,
                 error=request.error or _not_finite(request),
                 retryable=request.retryable,
             )
@@ -243,6 +245,16 @@ class Controller:
         final = request.final or request.released
         await self._desk.report(node, request.job_id, made if final else looked_at)
         return wire.ReportResultResponse(ok=True)
+
+    async def _frames(self, request: wire.ReportResultRequest, session: str) -> str:
+        """Keep the scores of the frames, if the job is still the caller's."""
+        job = self._desk.job(request.job_id)
+        is_result = request.final and not request.error and not request.released
+        if job is None or job.status.run.session != session or not is_result:
+            return ""
+        if not request.partial_scores:
+            return ""
+        return await frames.keep(self._client, job, request.partial_scores)
 
     async def _stream(self, request: wire.StreamJobsRequest) -> AsyncIterator[wire.Job]:
         """All jobs, and with ``watch`` each one again when it changes."""
