@@ -91,7 +91,14 @@ def report(
         raise _not_yours(job)
     if not error:
         found = dict(features or {})
-        return replace(run, outcome="completed", ended=now, score=score, features=found)
+        return replace(
+            run,
+            outcome="completed",
+            ended=now,
+            score=score,
+            features=found,
+            frames=frames,
+        )
     if retryable:
         return _lost(job, now=now, error=error)
     return replace(run, outcome="failed", ended=now, error=_short(error))
