@@ -50,6 +50,14 @@ def test_more_than_ten_alike_are_combined() -> None:
     assert told[-1].count == 5
 
 
+def test_parts_of_an_object_have_events_of_their_own_and_one_allowance() -> None:
+    correlator = Correlator(EventLimits(burst=2))
+    parts = [f"spec.containers{{c{number}}}" for number in range(3)]
+    records = [correlator.observe(happening(fieldPath=part)) for part in parts]
+    told = [record for record in records if record is not None]
+    assert [record.about.fieldPath for record in told] == parts[:2]
+
+
 def test_ten_quiet_minutes_begin_a_new_count_of_what_is_alike() -> None:
     correlator = Correlator(GENEROUS)
     for number in range(15):

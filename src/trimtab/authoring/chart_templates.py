@@ -20,6 +20,8 @@ COMMENTS: Final = {
     "port": "Where health and metrics are served.",
     "env": "More environment variables of the container.",
     "serviceMonitor": "For the Prometheus operator.",
+    "webhooks": "Where webhooks are served; with a Secret that cert-manager fills, its "
+    "certificates, and with NAMESPACE/NAME of the Certificate, its injection.",
 }
 
 
@@ -118,6 +120,12 @@ kind: Service
     - name: http
       port: {{{{ .Values.port }}}}
       targetPort: http
+"""
+
+WEBHOOK_PORT: Final = """\
+    - name: webhooks
+      port: 443
+      targetPort: webhooks
 """
 
 # With one replica it would only keep nodes from being drained.
@@ -220,6 +228,7 @@ default .Chart.AppVersion }}}}"
             {{{{- if not .Values.leaderElection }}}}
             - --no-leader
             {{{{- end }}}}
+@ARGUMENTS@
             {{{{- with .Values.namespaces }}}}
             - --namespaces={{{{ join "," . }}}}
             {{{{- end }}}}
@@ -230,6 +239,7 @@ default .Chart.AppVersion }}}}"
           ports:
             - name: http
               containerPort: {{{{ .Values.port }}}}
+@PORTS@
           livenessProbe:
             httpGet:
               path: /livez
@@ -252,9 +262,11 @@ default .Chart.AppVersion }}}}"
           volumeMounts:
             - name: tmp
               mountPath: /tmp
+@MOUNTS@
       volumes:
         - name: tmp
           emptyDir: {{}}
+@VOLUMES@
       {{{{- with .Values.nodeSelector }}}}
       nodeSelector:
         {{{{- toYaml . | nindent 8 }}}}
@@ -270,9 +282,58 @@ default .Chart.AppVersion }}}}"
 """
 
 
-def deployment(*, elects: bool) -> str:
+WEBHOOKS: Final = {
+    "ARGUMENTS": """\
+            - --webhook-service={{ include "operator.name" . }}
+            - --webhook-port={{ .Values.webhooks.port }}
+            {{- if .Values.webhooks.certificateSecret }}
+            - --webhook-certificates=/certificates
+            {{- end }}
+            {{- with .Values.webhooks.injectFrom }}
+            - --webhook-inject-from={{ . }}
+            {{- end }}
+""",
+    "PORTS": """\
+            - name: webhooks
+              containerPort: {{ .Values.webhooks.port }}
+""",
+    "MOUNTS": """\
+            {{- if .Values.webhooks.certificateSecret }}
+            - name: certificates
+              mountPath: /certificates
+              readOnly: true
+            {{- end }}
+""",
+    "VOLUMES": """\
+        {{- with .Values.webhooks.certificateSecret }}
+        - name: certificates
+          secret:
+            secretName: {{ . }}
+        {{- end }}
+""",
+}
+"""What a Deployment says more if its operator has webhooks, by place."""
+
+
+def deployment(*, elects: bool, asked: bool) -> str:
     """The Deployment; what must not be rendered fails here, whatever the schema."""
-    return ALONE + ("" if elects else NEVER) + DEPLOYMENT
+    made = ALONE + ("" if elects else NEVER) + DEPLOYMENT
+    for place, text in WEBHOOKS.items():
+        made = made.replace(f"@{place}@\n", text if asked else "")
+    return made
+
+
+def service(*, asked: bool) -> str:
+    """The Service, for people, for Prometheus, and for API servers that ask."""
+    return SERVICE + (WEBHOOK_PORT if asked else "")
+
+
+def configuration(version: str, kind: str, name: str) -> str:
+    """A configuration of webhooks, which goes when the release does."""
+    return (
+        f"apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: {name}\n  labels:\n"
+        '    {{- include "operator.labels" . | nindent 4 }}\n'
+    )
 
 
 def role(rules: str, *, place: str) -> str:

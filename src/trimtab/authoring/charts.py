@@ -16,6 +16,7 @@ from trimtab.authoring.permissions import CLUSTER, Rule, rules_of
 from trimtab.authoring.uses import uses_of
 from trimtab.client.errors import TrimtabError
 from trimtab.runtime.operator import Operator
+from trimtab.runtime.webhooks.configurations import KINDS, configuration_name
 
 Plain = dict[str, Any]
 
@@ -62,6 +63,7 @@ def files_of(chart: Chart) -> dict[str, str]:
     """
     operator = chart.operator
     elects = operator.leader and any(each.leader for each in operator.controllers())
+    asked = bool(operator.webhooks)
     narrow = _narrow_rules(operator)
     values = values_of(chart, elects=elects)
     return {
@@ -80,11 +82,21 @@ def files_of(chart: Chart) -> dict[str, str]:
         "templates/NOTES.txt": templates.NOTES,
         "templates/serviceaccount.yaml": templates.ACCOUNT,
         "templates/rbac.yaml": _roles(rules_of(operator, namespace=HOME), narrow),
-        "templates/deployment.yaml": templates.deployment(elects=elects),
-        "templates/service.yaml": templates.SERVICE,
+        "templates/deployment.yaml": templates.deployment(elects=elects, asked=asked),
+        "templates/service.yaml": templates.service(asked=asked),
         "templates/poddisruptionbudget.yaml": templates.BUDGET,
         "templates/servicemonitor.yaml": templates.MONITOR,
+        **_webhooks(operator),
     }
+
+
+def _webhooks(operator: Operator) -> dict[str, str]:
+    """The configurations, empty: they go with the release, and the operator fills them
+    when it can answer."""
+    name = configuration_name(operator.name, HOME)
+    kinds = [kind for verb, kind in KINDS.items() if operator.webhooks.of(verb)]
+    made = [templates.configuration(kind.apiVersion, kind.kind, name) for kind in kinds]
+    return {"templates/webhooks.yaml": "---\n".join(made)} if made else {}
 
 
 def _narrow_rules(operator: Operator) -> list[Rule] | None:
@@ -133,7 +145,11 @@ def values_of(chart: Chart, *, elects: bool) -> Plain:
         "affinity": {},
         "env": [],
         "serviceMonitor": {"enabled": False, "interval": "30s", "labels": {}},
-    }
+    } | (
+        {"webhooks": {"port": 9443, "certificateSecret": "", "injectFrom": ""}}
+        if chart.operator.webhooks
+        else {}
+    )
 
 
 def schema_of(values: Plain, *, elects: bool, narrows: bool) -> Plain:
@@ -141,7 +157,10 @@ def schema_of(values: Plain, *, elects: bool, narrows: bool) -> Plain:
     schema = _schema(values)
     properties = schema["properties"]
     properties["replicas"] |= {"minimum": 0}
-    properties["port"] |= {"minimum": 1, "maximum": 65535}
+    ports = {"minimum": 1, "maximum": 65535}
+    properties["port"] |= ports
+    if "webhooks" in properties:
+        properties["webhooks"]["properties"]["port"] |= ports
     properties["log"]["enum"] = ["debug", "info", "warning", "error"]
     pulls = ["Always", "IfNotPresent", "Never"]
     properties["image"]["properties"]["pullPolicy"]["enum"] = pulls

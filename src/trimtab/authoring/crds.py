@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +13,7 @@ from trimtab.authoring.findings import Finding, Report
 from trimtab.client import Client
 from trimtab.client.errors import NotFound, TrimtabError
 from trimtab.runtime.operator import Operator
+from trimtab.runtime.webhooks.declarations import definition_name
 
 Plain = dict[str, Any]
 
@@ -44,8 +45,21 @@ def classes(module: ModuleType, operators: Iterable[Operator]) -> list[type[Reso
     return list(dict.fromkeys(chosen))
 
 
-def definitions(kinds: Iterable[type[Resource]]) -> list[Plain]:
+def converted(operators: Iterable[Operator]) -> frozenset[str]:
+    """The names of the CRDs whose kinds some operator converts."""
+    return frozenset(
+        definition_name(versions[0])
+        for operator in operators
+        for versions in operator.webhooks.converted()
+    )
+
+
+def definitions(
+    kinds: Iterable[type[Resource]], *, converted: Collection[str] = ()
+) -> list[Plain]:
     """A CRD for each kind, all its versions in it, ready for YAML.
+
+    Those of ``converted`` say nothing of their conversion.
 
     Errors: :class:`NoDefinition` when there is none, or versions that do not agree.
     """
@@ -58,9 +72,14 @@ def definitions(kinds: Iterable[type[Resource]]) -> list[Plain]:
             "group='example.com', version='v1')."
         )
     try:
-        return [crd(*versions) for versions in groups.values()]
+        made = [crd(*versions) for versions in groups.values()]
     except (TypeError, ValueError) as error:
         raise NoDefinition(str(error)) from error
+    for definition in made:
+        if definition["metadata"]["name"] in converted:
+            # The operator says how, when it runs; who applies this must not undo it.
+            del definition["spec"]["conversion"]
+    return made
 
 
 async def check(client: Client, wanted: Plain) -> Report:

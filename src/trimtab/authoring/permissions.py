@@ -14,11 +14,18 @@ import msgspec
 
 from trimtab.api.conditions import Conditions
 from trimtab.api.kinds.coordination import Lease
+from trimtab.api.kinds.core import Secret
 from trimtab.api.resource import Info, Resource
 from trimtab.authoring.uses import Kind, Use, Uses, uses_of
 from trimtab.client.errors import TrimtabError
 from trimtab.runtime.definitions import Definition, Source
 from trimtab.runtime.operator import Operator
+from trimtab.runtime.webhooks.configurations import KINDS as CONFIGURATIONS
+from trimtab.runtime.webhooks.configurations import (
+    CustomResourceDefinition,
+    configuration_name,
+)
+from trimtab.runtime.webhooks.declarations import definition_name
 
 Plain = dict[str, Any]
 GROUP: Final = "rbac.authorization.k8s.io"
@@ -112,11 +119,30 @@ def rules_of(
     everywhere = _places(definitions)
     for need in operator.needed:
         rules.add(everywhere, need.kind, *need.verbs, subresource=need.subresource)
+    if operator.webhooks:
+        _served(rules, operator, namespace)
     if operator.leader and any(each.leader for each in definitions):
         place, name = (namespace,), (operator.name,)
         rules.add(place, Lease, "create")
         rules.add(place, Lease, "get", "watch", "patch", names=name)
     return list(rules.rules())
+
+
+def _served(rules: _Rules, operator: Operator, namespace: str) -> None:
+    """What webhooks need: a Secret, their configurations, and CRDs to convert."""
+    home, everywhere = (namespace,), (CLUSTER,)
+    secret = (f"{operator.name}-webhooks",)
+    rules.add(home, Secret, "create")
+    rules.add(home, Secret, "list", "watch", "patch", names=secret)
+    own = (configuration_name(operator.name, namespace),)
+    for verb, kind in CONFIGURATIONS.items():
+        if operator.webhooks.of(verb):
+            rules.add(everywhere, kind, "create")
+            rules.add(everywhere, kind, "list", "watch", "patch", names=own)
+    for first, *_ in operator.webhooks.converted():
+        name = (definition_name(first),)
+        verbs = ("list", "watch", "patch")
+        rules.add(everywhere, CustomResourceDefinition, *verbs, names=name)
 
 
 def _declared(

@@ -18,5 +18,8 @@ from trimtab.runtime.reconcile import Request as Request
 from trimtab.runtime.reconcile import Result as Result
 from trimtab.runtime.reconcile import Retry as Retry
 from trimtab.runtime.reconcile import Terminal as Terminal
+from trimtab.runtime.webhooks import Refused as Refused
+from trimtab.runtime.webhooks import Review as Review
+from trimtab.runtime.webhooks import WebhookOptions as WebhookOptions
 from trimtab.runtime.workqueue import QueueClosed as QueueClosed
 from trimtab.runtime.workqueue import WorkQueue as WorkQueue

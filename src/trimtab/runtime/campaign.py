@@ -14,16 +14,18 @@ from datetime import datetime
 from random import Random
 from typing import Protocol
 
+from trimtab.api.kinds.coordination import Lease
 from trimtab.client import Client, WatchEvent, budget
 from trimtab.client.errors import Conflict, NotFound, TrimtabError
-from trimtab.kinds import Lease
 from trimtab.runtime.fence import Fence
-from trimtab.runtime.lease import Elector, LeaseOptions, Proposal
+from trimtab.runtime.lease import NEVER, Elector, LeaseOptions, Proposal
 
 logger = logging.getLogger("trimtab.runtime.leadership")
 
 RELEASE_WITHIN = 2.0
 """Seconds for a release: whoever stops must not wait for a server that is away."""
+SILENT = 1.5
+"""Retries after which a watch that says nothing counts as silent."""
 RELEASE_TRIES = 3
 """A renewal that was under way may come in between."""
 
@@ -66,6 +68,8 @@ class Campaign:
         """Set when the Lease may have become free: look at once."""
         self._sure = True
         """Whether the Lease was seen since the last write that may have failed."""
+        self._heard = "", NEVER
+        """The revision of the Lease that the watch told last, and when."""
         self._failing = ""
         """The kind of the last failure, so that each is told once and not for ever."""
 
@@ -107,17 +111,24 @@ class Campaign:
     async def _take(self) -> None:
         """Return when the Lease is ours.
 
-        Guarantees: it is looked at once per retry, and at the moment when it can be
-        taken. That is enough by itself; the watch only saves waiting after a release.
+        Guarantees: it is looked at at the moment when it can be taken, and before that
+        once per retry, unless a watch has just told of a renewal. Looking is enough by
+        itself; the watch saves waiting after a release, and requests.
         """
         async with asyncio.TaskGroup() as group:
             listening = group.create_task(self._listen())
             while not await self._contend():
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self._pause()):
-                        await self._bell.wait()
-                self._bell.clear()
+                await self._wait()
             listening.cancel()
+
+    async def _wait(self) -> None:
+        """Return when the Lease should be looked at, or the bell has rung."""
+        due = self._clock() + self._options.retry * self._random.uniform(0.8, 1.0)
+        while not self._bell.is_set() and (left := self._pause(due)) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._bell.wait()
+        self._bell.clear()
 
     async def _contend(self) -> bool:
         """Look at the Lease, and take it if that may be; whether it is ours now."""
@@ -143,13 +154,16 @@ class Campaign:
         """Seconds until a holder has to give up; none if the Lease is not ours."""
         return self.elector.renewed + self._options.renew_deadline - self._clock()
 
-    def _pause(self) -> float:
-        pause = self._options.retry * self._random.uniform(0.8, 1.0)
-        left = self.elector.expires() - self._clock()
-        return min(pause, left) if left > 0 else pause
+    def _pause(self, due: float) -> float:
+        """Seconds to wait, as things are: until then, or until the watch is silent."""
+        now, expires = self._clock(), self.elector.expires()
+        if expires <= now:
+            return due - now
+        told = self._heard[1] + SILENT * self._options.retry
+        return min(max(due, told), expires) - now
 
     async def _listen(self) -> None:
-        """Ring the bell when the Lease is released or deleted.
+        """Ring the bell when the Lease is released, deleted or taken by another.
 
         A server that forbids the watch, or a watch that says nothing, costs only time.
         """
@@ -168,8 +182,15 @@ class Campaign:
             idle=2 * self._options.duration,
         ) as events:
             async for event in events:
-                if isinstance(event, WatchEvent) and _is_free(event):
+                if not isinstance(event, WatchEvent):
+                    continue
+                revision = event.object.metadata.resourceVersion
+                self._heard = revision, self._clock()
+                if _is_free(event) or self._is_news(event):
                     self._bell.set()
+
+    def _is_news(self, event: WatchEvent[Lease]) -> bool:
+        return event.object.spec.holderIdentity != self.elector.holder
 
     async def _keep(self, fence: Fence) -> str:
         """Renew until that is no longer possible; the reason, as part of a sentence."""
@@ -216,7 +237,10 @@ class Campaign:
         except NotFound:
             self.elector.saw(None, now=self._clock())
         else:
-            self.elector.saw(lease, now=self._clock())
+            # What was heard of before was there by then: it was seen at that moment.
+            revision, heard = self._heard
+            known = lease.metadata.resourceVersion == revision
+            self.elector.saw(lease, now=heard if known else self._clock())
 
     async def _write(self, proposal: Proposal) -> None:
         options = self._options

@@ -121,7 +121,14 @@ class Correlator:
         about = _identity(happening.about)
         message = self._told(happening, about, now)
         record = self._records.get(
-            (*about, happening.type, happening.reason, message[0]),
+            # Parts of an object share its allowance, and have Events of their own.
+            (
+                *about,
+                happening.about.fieldPath,
+                happening.type,
+                happening.reason,
+                message[0],
+            ),
             now,
             make=lambda: _record(happening),
         )

@@ -114,13 +114,24 @@ class Recorder:
         self._stopping = False
         self._written = self._limited = self._dropped = 0
 
-    def event(self, obj: Resource, type: EventType, reason: str, message: str) -> None:
-        """Tell people about an object. Returns at once, and never raises."""
+    def event(
+        self,
+        obj: Resource,
+        type: EventType,
+        reason: str,
+        message: str,
+        *,
+        field: str = "",
+    ) -> None:
+        """Tell people about an object, or a part of it: the field at that path.
+
+        Returns at once, and never raises.
+        """
         try:
             if len(self._noted) >= self._limit:
                 self._dropped += 1
                 return
-            about = _reference(obj)
+            about = _reference(obj, field)
             reason, message = reason[:REASON], _cut(message)
             self._noted.append(Happening(about, type, reason, message, self._now()))
             if self._loop is not None and not self._awake.is_set():
@@ -262,7 +273,7 @@ def _namespace(record: Record) -> str:
     return record.about.namespace or "default"
 
 
-def _reference(obj: Resource) -> ObjectReference:
+def _reference(obj: Resource, field: str) -> ObjectReference:
     return ObjectReference(
         apiVersion=obj.apiVersion,
         kind=obj.kind,
@@ -270,6 +281,7 @@ def _reference(obj: Resource) -> ObjectReference:
         name=obj.metadata.name,
         uid=obj.metadata.uid,
         resourceVersion=obj.metadata.resourceVersion,
+        fieldPath=field,
     )
 
 

@@ -24,10 +24,10 @@ from typing import Any
 
 import msgspec
 
+from trimtab.api.kinds.coordination import Lease, LeaseSpec
 from trimtab.api.objects import wire
 from trimtab.api.resource import Metadata
 from trimtab.api.times import MicroTime
-from trimtab.kinds import Lease, LeaseSpec
 
 NEVER = -math.inf
 ATTEMPTS_KEPT = 32

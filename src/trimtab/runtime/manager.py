@@ -1,9 +1,9 @@
 """The manager: runs an operator in this process, from the first list to the last lease.
 
 Everything that runs is in its task group. It starts in groups, each when the one before
-stands: endpoints, caches, controllers of every replica, the leader's controllers. It
-stops in the other direction: no new work, what is in hand is finished, the lease is
-released, the watches end.
+stands: endpoints, webhooks (which the caches' own objects may be converted by), caches,
+controllers of every replica, the leader's controllers. It stops in the other direction:
+no new work, what is in hand is finished, the lease is released, the watches end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from datetime import datetime
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -36,7 +36,11 @@ from trimtab.runtime.metrics import Metrics, Sample, of_client, of_queue
 from trimtab.runtime.operator import Operator
 from trimtab.runtime.threads import Threads
 from trimtab.runtime.watchdog import Watchdog
+from trimtab.runtime.webhooks.options import WebhookOptions
 from trimtab.runtime.wishes import is_paused
+
+if TYPE_CHECKING:
+    from trimtab.runtime.webhooks.running import Webhooks
 
 logger = logging.getLogger("trimtab.runtime")
 
@@ -70,6 +74,8 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
     as many of those that run in every replica."""
     feeds: FeedOptions = FeedOptions()
     """How lists and watches are read, and how long silence is borne."""
+    webhooks: WebhookOptions | None = None
+    """How declared webhooks are served and reached; without any, none are."""
 
 
 class Manager:
@@ -128,8 +134,10 @@ class Manager:
             random=random,
             drain=LAST_EVENTS,
         )
+        self.webhooks = self._webhooks(random, threads) if operator.webhooks else None
+        definitions = operator.controllers()
         self.leadership: Leadership | None = None
-        if operator.leader:
+        if operator.leader and definitions:
             lease = self.options.lease or LeaseOptions(
                 name=operator.name, namespace=client.config.namespace, identity=name
             )
@@ -137,12 +145,11 @@ class Manager:
                 connect, lease, random=random, now=now, thread=thread
             )
         self.controllers = tuple(
-            self._controller(definition, random)
-            for definition in operator.controllers()
+            self._controller(definition, random) for definition in definitions
         )
         self.endpoints: Endpoints | None = None
         self.ready = asyncio.Event()
-        """Set when the caches are complete."""
+        """Set when webhooks are served and the caches are complete."""
         self._stopping = asyncio.Event()
         self._observe()
 
@@ -158,6 +165,19 @@ class Manager:
             random=random,
             now=self._now,
             fenced=fenced,
+        )
+
+    def _webhooks(self, random: Random, threads: type[Threads]) -> Webhooks:
+        # Here, because TLS and a server cost every operator that has no webhooks.
+        from trimtab.runtime.webhooks.running import Webhooks
+
+        return Webhooks(
+            self.operator,
+            self.client,
+            self.options.webhooks,
+            random=random,
+            now=self._now,
+            threads=threads(self.options.threads),
         )
 
     def stop(self, why: str = "") -> None:
@@ -181,14 +201,21 @@ class Manager:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.recorder.run(), name="events")
                 support = [
-                    group.create_task(self.cache.run(), name="caches"),
+                    group.create_task(self._cache(), name="caches"),
                     group.create_task(self._synced(), name="synced"),
                 ]
+                if self.webhooks is not None:
+                    task = group.create_task(self.webhooks.run(), name="webhooks")
+                    support.append(task)
                 work = [
                     group.create_task(each, name=name) for name, each in self._work()
                 ]
                 await self._stopping.wait()
+                if self.webhooks is not None:
+                    self.webhooks.stop()
                 await self._drain(work)
+                if self.webhooks is not None:
+                    await self.webhooks.lingered()
                 for task in support:
                     task.cancel()
 
@@ -222,7 +249,8 @@ class Manager:
             for task in work:
                 if task.get_name() == LEADERSHIP:
                     task.cancel()  # nothing of it is in hand
-        _, left = await asyncio.wait(left, timeout=self.options.drain)
+        if left:
+            _, left = await asyncio.wait(left, timeout=self.options.drain)
         self.recorder.stop()
         if not left:
             return
@@ -237,7 +265,14 @@ class Manager:
         self.threads.close()
         self.threads_everywhere.close()
 
+    async def _cache(self) -> None:
+        if self.webhooks is not None:
+            await self.webhooks.ready.wait()
+        await self.cache.run()
+
     async def _synced(self) -> None:
+        if self.webhooks is not None:
+            await self.webhooks.ready.wait()
         await self.cache.wait_synced()
         self.ready.set()
         held = self.cache.statistics()
@@ -283,8 +318,14 @@ class Manager:
 
     def _observe(self) -> None:
         """Wire health and metrics to what they are about."""
-        self.health.add_ready("caches", self._cache_problem)
-        self.health.add_ready("watches", self._watch_problem)
+        if self.webhooks is not None:
+            self.health.add_ready("webhooks", self.webhooks.problem)
+            self.metrics.add(self.webhooks.samples)
+        else:
+            # With webhooks, a Service sends reviews only to who is ready: caches that
+            # wait for a conversion, or for a server in trouble, must not end that.
+            self.health.add_ready("caches", self._cache_problem)
+            self.health.add_ready("watches", self._watch_problem)
         self.metrics.add(lambda: of_client(self.client.statistics()))
         self.metrics.add(self._samples)
         self.metrics.add(self.watchdog.samples)

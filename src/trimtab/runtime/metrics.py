@@ -71,6 +71,12 @@ FAMILIES: Final[dict[str, Family]] = {
     "writes_skipped": Family(
         "counter", "Writes that would change nothing.", ("controller", "what")
     ),
+    "webhook_reviews": Family(
+        "counter", "Reviews that webhooks answered.", ("webhook", "outcome")
+    ),
+    "webhook_trouble": Family(
+        "gauge", "1 while webhooks cannot be declared, or certificates not renewed."
+    ),
     "cache_objects": Family("gauge", "Objects in the caches.", ("kind", "form")),
     "cache_bytes": Family("gauge", "Bytes accounted to them.", ("kind",)),
     "cache_budget_bytes": Family(

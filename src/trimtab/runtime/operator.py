@@ -8,7 +8,8 @@ and ``trimtab run FILE`` makes one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, Unpack
 
 import msgspec
 
@@ -31,8 +32,17 @@ from trimtab.runtime.definitions import (
     owned_source,
     watched_source,
 )
+from trimtab.runtime.webhooks.declarations import (
+    Conversion,
+    Declarations,
+    Hook,
+    Selecting,
+    Verb,
+    label_of,
+)
 
 H = TypeVar("H", bound=Handler)
+W = TypeVar("W", bound=Callable[..., Any])
 
 
 class Operator:
@@ -54,6 +64,8 @@ class Operator:
         self._definitions: dict[str, Definition] = {}
         self._cleanups: dict[type[Resource], tuple[str, Handler]] = {}
         self._needs: list[Need] = []
+        self.webhooks = Declarations()
+        """What was declared by :meth:`validates`, :meth:`mutates`, :meth:`converts`."""
 
     def __repr__(self) -> str:
         return f"Operator({self.name!r})"
@@ -98,24 +110,22 @@ class Operator:
         children = tuple(
             owned_source(each, operator=self.name, primary=primary) for each in owns
         )
-        others = tuple(watched_source(each) for each in watches)
+        define = partial(
+            Definition,
+            operator=self.name,
+            primary=primary,
+            owns=children,
+            watches=tuple(watched_source(each) for each in watches),
+            concurrency=concurrency,
+            budget=budget,
+            resync=resync,
+            leader=leader,
+        )
 
         def declare(handler: H) -> H:
             check_handler(handler, decorator="@reconciles")
-            self._add(
-                Definition(
-                    name=name or getattr(handler, "__name__", kind.kind.lower()),
-                    operator=self.name,
-                    handler=handler,
-                    primary=primary,
-                    owns=children,
-                    watches=others,
-                    concurrency=concurrency,
-                    budget=budget,
-                    resync=resync,
-                    leader=leader,
-                )
-            )
+            called = name or getattr(handler, "__name__", kind.kind.lower())
+            self._add(define(name=called, handler=handler))
             return handler
 
         return declare
@@ -143,6 +153,88 @@ class Operator:
 
         return declare
 
+    def validates(
+        self,
+        kind: type[Resource],
+        *,
+        on: Sequence[str] = ("CREATE", "UPDATE"),
+        **options: Unpack[Selecting],
+    ) -> Callable[[W], W]:
+        """Declare who has a say in what is written to objects of a kind.
+
+        Flow: the function is called with the object as it would be (for ``DELETE``: as
+        it is) and a :class:`Review`, by every replica, before anything is kept.
+        :class:`Refused` refuses, and its message is what the user reads.
+
+        Guarantees: what removes the finalizers of an object that is being deleted is
+        never held back. A plain function runs in a thread.
+
+        Errors: whatever else it raises, and no answer in time, is what
+        ``failure_policy`` says: ``"Fail"`` (the default) or ``"Ignore"``.
+        """
+        return self._asked("validates", kind, on, options)
+
+    def mutates(
+        self,
+        kind: type[Resource],
+        *,
+        on: Sequence[str] = ("CREATE", "UPDATE"),
+        **options: Unpack[Selecting],
+    ) -> Callable[[W], W]:
+        """Declare who changes what is written to objects of a kind, before it is.
+
+        Flow: like :meth:`validates`, and the function returns the object as it should
+        be, or None.
+
+        Guarantees: only fields that it changed are written; what the class does not
+        name stays as the user wrote it. It may be called more than once for a write, so
+        it must find nothing to do the second time.
+        """
+        return self._asked("mutates", kind, on, options)
+
+    def converts(
+        self, old: type[Resource], new: type[Resource]
+    ) -> Callable[[Callable[[Any], Any]], Conversion]:
+        """Declare how objects of one version of a kind become ones of another.
+
+        Flow: decorates the way from ``old`` to ``new``; what it makes decorates the way
+        back, ``@up.back``. Versions that are not next to each other are converted over
+        those in between.
+
+        Guarantees: what a version has no place for is kept (in the annotation
+        ``trimtab.dev/kept``) and put back on the way back. Metadata is carried over.
+        """
+
+        def declare(up: Callable[[Any], Any]) -> Conversion:
+            made = Conversion(old, new, up)
+            self.webhooks = self.webhooks.with_conversion(made)
+            return made
+
+        return declare
+
+    def _asked(
+        self,
+        verb: Verb,
+        kind: type[Resource],
+        on: Sequence[str],
+        options: Selecting,
+    ) -> Callable[[W], W]:
+        def declare(handler: W) -> W:
+            label = options.get("name") or label_of(handler)
+            others = {key: each for key, each in options.items() if key != "name"}
+            hook = Hook(
+                verb=verb,
+                label=label,
+                kind=kind,
+                handler=handler,
+                on=(on,) if isinstance(on, str) else tuple(on),
+                **others,  # type: ignore[arg-type]
+            )
+            self.webhooks = self.webhooks.with_hook(hook)
+            return handler
+
+        return declare
+
     def needs(
         self, kind: type[Resource] | Info, *verbs: str, subresource: str = ""
     ) -> None:
@@ -165,6 +257,8 @@ class Operator:
     def within(self, namespaces: Iterable[str]) -> None:
         """Leave every controller to these namespaces, where Roles are all it has.
 
+        Its webhooks are asked about these namespaces only.
+
         Errors: ``ValueError`` when a kind is in no namespace, or a scope names others.
         """
         places = tuple(namespaces)
@@ -177,6 +271,7 @@ class Operator:
             )
             for name, each in self._definitions.items()
         }
+        self.webhooks = self.webhooks.within(places)
 
     def controllers(self) -> tuple[Definition, ...]:
         """Every controller, each with the cleanup of its kind.
@@ -184,7 +279,7 @@ class Operator:
         Errors: ``ValueError`` if there is none, or a cleanup that no reconciler goes
         with.
         """
-        if not self._definitions:
+        if not self._definitions and not self.webhooks:
             raise ValueError(
                 f"The operator {self.name} reconciles nothing; decorate a function "
                 "with @app.reconciles(…)."
@@ -205,8 +300,10 @@ class Operator:
         )
 
     def kinds(self) -> tuple[type[Resource], ...]:
-        """The kinds that the operator reconciles; what their CRDs are made from."""
-        return tuple(dict.fromkeys(each.kind for each in self._definitions.values()))
+        """The kinds that it reconciles or converts; what CRDs are made from."""
+        reconciled = [each.kind for each in self._definitions.values()]
+        converted = [kind for each in self.webhooks.converted() for kind in each]
+        return tuple(dict.fromkeys((*reconciled, *converted)))
 
     def _add(self, definition: Definition) -> None:
         if definition.name in self._definitions:

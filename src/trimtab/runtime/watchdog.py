@@ -13,7 +13,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -27,7 +26,7 @@ PATIENCE: Final = 4.0
 # Whose code is not the user's: Python's, ours, and what was installed.
 FOREIGN: Final = (
     f"{os.path.dirname(os.__file__)}/",
-    f"{Path(__file__).resolve().parents[1]}/",
+    f"{os.path.dirname(os.path.dirname(os.path.realpath(__file__)))}/",
     "<frozen ",
 )
 INSTALLED: Final = "/site-packages/"
