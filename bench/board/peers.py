@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -41,8 +40,10 @@ class Peer(NamedTuple):
 
 
 def ours(*flags: str) -> Command:
+    """This tree, with what it depends on and nothing else, as all others are run."""
     file = str(PROGRAMS / "scoreboard_ours.py")
-    return [sys.executable, "-m", "trimtab", "run", file, "--port", "0", *flags]
+    python = str(environments.python_of("trimtab"))
+    return [python, "-m", "trimtab", "run", file, "--port", "0", *flags]
 
 
 def kopf(package: str) -> Command:

@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from trimtab.runtime import Context as Context
     from trimtab.runtime import Operator as Operator
     from trimtab.runtime import Owned as Owned
+    from trimtab.runtime import Refused as Refused
     from trimtab.runtime import Result as Result
     from trimtab.runtime import Retry as Retry
+    from trimtab.runtime import Review as Review
     from trimtab.runtime import Terminal as Terminal
     from trimtab.runtime import Watched as Watched
 
@@ -74,8 +76,10 @@ _FROM = {
         "Context",
         "Operator",
         "Owned",
+        "Refused",
         "Result",
         "Retry",
+        "Review",
         "Terminal",
         "Watched",
     ),

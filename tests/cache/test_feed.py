@@ -17,7 +17,10 @@ from tests.client.conftest import QUICK as QUICK_RETRY
 from tests.client.faults import Exchange, FaultServer, Handler, status
 from tests.client.kinds import ConfigMap, bookmark, event, item, page
 from trimtab.cache import FeedOptions
+from trimtab.cache.feed import FIRST_PAGE
 from trimtab.client import Client, Options
+from trimtab.client import listing as listing_module
+from trimtab.client.rooms import Room
 from trimtab.testing import eventually
 
 MiB = 1 << 20
@@ -89,9 +92,32 @@ async def test_pages_become_as_long_as_they_shall_be(
     informer = informer_of(client, ConfigMap)
     async with running(informer):
         await informer.wait_synced()
-    assert limits[0] == 500
+    assert limits[0] == FIRST_PAGE
     assert all(1.7 * MiB < limit * 20_150 < 2.1 * MiB for limit in limits[1:]), limits
     assert informer.statistics().objects == sum(limits)
+
+
+async def test_there_are_two_pages_at_most(
+    server: FaultServer, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms: list[Room] = []
+
+    def noted() -> Room:
+        rooms.append(Room())
+        return rooms[-1]
+
+    async def pages(exchange: Exchange) -> None:
+        number = sum("limit=" in each.target for each in server.requests)
+        after = str(number) if number < 9 else ""
+        await exchange.json(page(item(f"{number}"), after=after))
+
+    monkeypatch.setattr(listing_module, "Room", noted)
+    server.always(by_kind(list=pages, watch=watching()))
+    informer = informer_of(client, ConfigMap)
+    async with running(informer):
+        await informer.wait_synced()
+    assert informer.statistics().objects == 9
+    assert len(rooms) == 2
 
 
 @pytest.mark.parametrize("code", [400, 403, 422])

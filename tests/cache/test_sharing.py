@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab.api import codec
-from trimtab.cache.sharing import COPIES, KEYS, LONGEST, Texts, sharer
+from trimtab.api import Object, codec
+from trimtab.cache.sharing import COPIES, KEYS, LONGEST, SETS, Texts, sharer
 from trimtab.kinds import Pod
 
 LABELS = st.dictionaries(
@@ -112,3 +113,69 @@ def maps_of(share: object) -> Iterator[dict[str, Texts]]:
                 found += [part for _, part in inside]
             elif callable(inside):
                 found.append(inside)
+
+
+class Checked(Object):
+    type: str = ""
+    count: int = 0
+
+
+class Dated(Object):
+    type: str = ""
+    at: datetime | None = None
+
+
+class Report(Object):
+    checks: tuple[Checked, ...] = ()
+    list_of: list[Checked] = []
+    dated: tuple[Dated, ...] = ()
+
+
+CHECKS = st.lists(
+    st.builds(Checked, type=st.sampled_from("abc"), count=st.integers(0, 2)), max_size=4
+)
+
+
+def copied(report: Report) -> Report:
+    return msgspec.json.decode(msgspec.json.encode(report), type=Report)
+
+
+@given(st.lists(st.tuples(CHECKS, CHECKS), min_size=1, max_size=10))
+def test_equal_structs_of_plain_values_become_one(
+    several: list[tuple[list[Checked], list[Checked]]],
+) -> None:
+    share = sharer(Report)
+    kept: dict[tuple[bool, Checked], Checked] = {}
+    kept_sets: dict[tuple[Checked, ...], tuple[Checked, ...]] = {}
+    for one, other in several:
+        plain = Report(checks=tuple(one), list_of=other)
+        shared = copied(plain)
+        share(shared, None)
+        assert shared == plain
+        assert (type(shared.checks), type(shared.list_of)) == (tuple, list)
+        same = kept_sets.setdefault(shared.checks, shared.checks)
+        assert same is shared.checks
+        for field in (shared.checks, shared.list_of):
+            for check in field:
+                assert kept.setdefault((field is shared.checks, check), check) is check
+
+
+def test_structs_that_can_be_told_apart_although_they_are_equal_stay_apart() -> None:
+    share = sharer(Report)
+    moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    elsewhere = moment.astimezone(timezone(timedelta(hours=1)))
+    reports = [Report(dated=(Dated(at=each),)) for each in (moment, elsewhere)]
+    for report in reports:
+        share(report, None)
+    assert reports[0] == reports[1]
+    assert reports[1].dated[0].at is elsewhere
+
+
+def test_structs_that_do_not_repeat_are_not_remembered() -> None:
+    share = sharer(Report)
+    for number in range(SETS + 1):
+        share(Report(checks=(Checked(count=number),)), None)
+    again = Report(checks=(Checked(count=1),))
+    before = again.checks
+    share(again, None)
+    assert again.checks is before

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.client import budget, remaining
+from trimtab.client.budget import without_budget
 
 seconds = st.floats(-1.0, 1000.0)
 
@@ -75,3 +76,17 @@ async def test_a_budget_is_inherited_by_tasks_and_hidden_from_others() -> None:
 def test_a_budget_needs_a_loop_whose_time_it_is() -> None:
     with pytest.raises(RuntimeError), budget(1):
         pass
+
+
+async def test_a_task_that_outlives_its_starter_has_none_of_its_budget() -> None:
+    async def left() -> float | None:
+        return remaining()
+
+    async with asyncio.TaskGroup() as group:
+        with budget(5.0):
+            inherits = group.create_task(left())
+            outlives = group.create_task(left(), context=without_budget())
+            here = remaining()
+    assert inherits.result() is not None
+    assert outlives.result() is None
+    assert here is not None

@@ -38,7 +38,6 @@ async def test_a_connection_over_tls_that_ended_is_no_garbage(
 ) -> None:
     config = load(kubeconfig=cluster.kubeconfig, namespace=namespace)
     async with Client(config) as client:
-        await client.list(ConfigMap).next_page()
 
         async def follow() -> None:
             with suppress(TrimtabError):
@@ -48,8 +47,9 @@ async def test_a_connection_over_tls_that_ended_is_no_garbage(
 
         async with asyncio.TaskGroup() as group:
             group.create_task(follow())
-            await eventually(lambda: len(made) == 2)
             await eventually(lambda: client.statistics().streams_open == 1)
+            await client.list(ConfigMap).next_page()
+            assert len(made) == 2
             for each in made:
                 if (connection := each()) is not None:
                     connection.transport.abort()

@@ -93,6 +93,18 @@ async def test_watches_take_no_place_in_the_pool(
     await eventually(lambda: client.statistics().transport.connections_open == 1)
 
 
+async def test_a_watch_takes_a_connection_that_no_call_uses_and_keeps_it(
+    server: FaultServer, client: Client
+) -> None:
+    await client.get(ConfigMap, "one")
+    server.play(silent_watch)
+    async with client.watch(ConfigMap) as watch:
+        await anext(watch)
+        assert server.connections == 1
+        await client.get(ConfigMap, "one")
+        assert server.connections == 2
+
+
 async def test_a_waiter_that_is_cancelled_does_not_block_the_pool(
     server: FaultServer, connect: Connect
 ) -> None:

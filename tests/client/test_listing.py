@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import weakref
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -11,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.client.conftest import Connect
 from tests.client.faults import Exchange, FaultServer, answers, cut, hang, status
 from tests.client.kinds import CONFIG_MAPS, ConfigMap, Counted, item, page
 from tests.client.laws import ends_within, tells_well
-from trimtab.client import Client, Listing
-from trimtab.client.errors import DeadlineExceeded, Gone, Malformed
+from trimtab.client import Client, Listing, RetryPolicy
+from trimtab.client.errors import DeadlineExceeded, Disconnected, Gone, Malformed
 
 SOON = 0.2
 
@@ -210,3 +212,43 @@ async def test_an_abandoned_list_holds_no_connection(
     del pages
     await client.get(ConfigMap, "one")
     assert server.connections == 1
+
+
+def halves(*names: str, after: str, revision: str = "7") -> tuple[bytes, bytes]:
+    """A page as a server sends that of a built-in kind: its metadata come first."""
+    meta = json.dumps({"resourceVersion": revision, "continue": after})
+    items = json.dumps([item(name) for name in names])
+    head = f'{{"kind":"ConfigMapList","apiVersion":"v1","metadata":{meta},"items":'
+    return head.encode(), items.encode() + b"}"
+
+
+async def test_a_page_that_broke_off_is_the_next_one_again(
+    server: FaultServer, connect: Connect
+) -> None:
+    async def broken(exchange: Exchange) -> None:
+        await exchange.begin_chunks()
+        await exchange.chunk(halves("a", after="2")[0])
+        await cut(exchange)
+
+    client = connect(retry=RetryPolicy(attempts=1))
+    server.always(serves(3))
+    server.play(broken)
+    listing = client.list(ConfigMap, page=2)
+    with pytest.raises(Disconnected):
+        await listing.next_page()
+    assert await names(listing) == ["0", "1", "2"]
+
+
+async def test_a_first_page_that_is_sent_again_is_that_of_the_second_answer(
+    server: FaultServer, client: Client
+) -> None:
+    async def broken(exchange: Exchange) -> None:
+        await exchange.begin_chunks()
+        await exchange.chunk(halves("a", after="gone", revision="1")[0])
+        await cut(exchange)
+
+    server.always(serves(3))
+    server.play(broken)
+    listing = client.list(ConfigMap, page=2)
+    assert await names(listing) == ["0", "1", "2"]
+    assert listing.resource_version == "7"

@@ -42,6 +42,7 @@ async def test_a_proxy_carries_calls_and_watches_and_sees_nothing_of_them(
         server.play(silent_watch)
         async with client.watch(ConfigMap) as watch:
             await anext(watch)
+            await client.get(ConfigMap, "one")  # and so on another connection
         assert proxy.targets == [f"127.0.0.1:{server.port}"] * 2
         assert TOKEN.encode() not in b"".join(proxy.heads)
         await leaves_nothing(client)
@@ -183,6 +184,7 @@ async def test_a_proxy_with_tls_carries_calls_and_watches(
         server.play(silent_watch)
         async with client.watch(ConfigMap) as watch:
             await anext(watch)
+            await client.get(ConfigMap, "one")  # and so on another connection
         assert json.loads(server.requests[5].body)["data"] == big.data
         assert proxy.targets == [f"127.0.0.1:{server.port}"] * 2
         assert TOKEN.encode() not in b"".join(proxy.heads)

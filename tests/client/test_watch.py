@@ -14,7 +14,6 @@ from tests.client.conftest import Connect
 from tests.client.faults import (
     Exchange,
     FaultServer,
-    Handler,
     hang,
     raw,
     status,
@@ -28,6 +27,7 @@ from tests.client.kinds import (
     item,
 )
 from tests.client.laws import ends_within, tells_well
+from tests.client.watching import CHUNKED, SOON, THREE, MiB, sends
 from trimtab.client import Bookmark, Client, Watch
 from trimtab.client.errors import (
     ApiError,
@@ -42,23 +42,6 @@ from trimtab.client.errors import (
     TrimtabError,
 )
 from trimtab.testing import eventually
-
-MiB = 1 << 20
-SOON = 0.2
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-THREE = [event("ADDED", item("a")), event("MODIFIED", item("a", "2"))]
-THREE += [event("DELETED", item("a", "3"))]
-
-
-def sends(*events: Any, end: bool = True) -> Handler:
-    """Answers a watch with these events, then ends it, or is silent."""
-
-    async def handler(exchange: Exchange) -> None:
-        await exchange.events(events, end=end)
-        if not end:
-            await exchange.hang()
-
-    return handler
 
 
 def names(events: list[Any]) -> list[tuple[str, str]]:

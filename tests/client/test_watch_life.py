@@ -13,7 +13,6 @@ from tests.client.conftest import Connect
 from tests.client.faults import (
     Exchange,
     FaultServer,
-    Handler,
     hang,
 )
 from tests.client.kinds import (
@@ -23,6 +22,7 @@ from tests.client.kinds import (
     item,
 )
 from tests.client.laws import ends_within, tells_well
+from tests.client.watching import THREE, sends
 from trimtab.client import Client, Watch, WatchEvent
 from trimtab.client.errors import (
     BodyTooLarge,
@@ -30,23 +30,6 @@ from trimtab.client.errors import (
     Stalled,
 )
 from trimtab.testing import eventually
-
-MiB = 1 << 20
-SOON = 0.2
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-THREE = [event("ADDED", item("a")), event("MODIFIED", item("a", "2"))]
-THREE += [event("DELETED", item("a", "3"))]
-
-
-def sends(*events: Any, end: bool = True) -> Handler:
-    """Answers a watch with these events, then ends it, or is silent."""
-
-    async def handler(exchange: Exchange) -> None:
-        await exchange.events(events, end=end)
-        if not end:
-            await exchange.hang()
-
-    return handler
 
 
 async def name_of_next(watch: Watch[ConfigMap]) -> str:

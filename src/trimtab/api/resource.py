@@ -48,8 +48,8 @@ class Metadata(Object):
     deletionGracePeriodSeconds: int | None = field(default=None, server_set=True)
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    ownerReferences: list[OwnerReference] = []
-    finalizers: list[str] = []
+    ownerReferences: Sequence[OwnerReference] = ()
+    finalizers: Sequence[str] = ()
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):

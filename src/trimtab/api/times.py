@@ -15,7 +15,9 @@ import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import total_ordering
-from typing import Any, Final, NoReturn, final
+from typing import Any, Final, NoReturn, TypeVar, final
+
+T = TypeVar("T", bound=datetime)
 
 # `fromisoformat` alone also reads week dates, dates without a time and times without
 # a zone, none of which a Kubernetes API server takes.
@@ -34,13 +36,18 @@ def parse_rfc3339(text: str) -> datetime:
     Errors: ``ValueError`` when the text is not RFC 3339, or names an instant outside
     the years 1 to 9999.
     """
+    return _parsed(datetime, text)
+
+
+def _parsed(kind: type[T], text: str) -> T:
     if _RFC3339.fullmatch(text) is None:
         raise ValueError(
             f"{_shown(text)} is not an RFC 3339 time; "
             "write it like 2026-01-02T03:04:05Z."
         )
     try:
-        return datetime.fromisoformat(text.upper()).astimezone(UTC)
+        moment = kind.fromisoformat(text.upper())
+        return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{_shown(text)} is not a real time: {error}.") from None
 
@@ -60,7 +67,8 @@ def _utc(moment: datetime) -> datetime:
             f"{moment.isoformat()} has no time zone; give it one, for example "
             "tzinfo=datetime.UTC."
         )
-    return moment.astimezone(UTC).replace(tzinfo=None)
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return utc.replace(tzinfo=None)
 
 
 class MicroTime(datetime):
@@ -76,6 +84,8 @@ class MicroTime(datetime):
     @classmethod
     def of(cls, moment: datetime) -> MicroTime:
         """The same instant, in UTC."""
+        if type(moment) is cls and moment.tzinfo is UTC:
+            return moment
         utc = _utc(moment)
         return cls(
             utc.year,
@@ -92,7 +102,7 @@ class MicroTime(datetime):
     def __decode__(cls, builtin: str) -> MicroTime:
         if not isinstance(builtin, str):
             raise ValueError(f"A time is a string, not {type(builtin).__name__}.")
-        return cls.of(parse_rfc3339(builtin))
+        return cls.of(_parsed(cls, builtin))
 
     def __encode__(self) -> str:
         return _utc(self).isoformat(timespec="microseconds") + "Z"

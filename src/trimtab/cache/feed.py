@@ -38,11 +38,12 @@ from trimtab.client.errors import (
     Stalled,
     TrimtabError,
 )
+from trimtab.client.rooms import Room
 
 R = TypeVar("R", bound=Resource)
 Publish: TypeAlias = Callable[[Change[R]], None]
 
-FIRST_PAGE = 500
+FIRST_PAGE = 200
 SMALLEST_PAGE, LARGEST_PAGE = 20, 2000
 # A stream of what is there ends with a bookmark. A server that does not know of it
 # sends everything and then nothing; this is how long nothing may last.
@@ -175,7 +176,7 @@ class Feed(Generic[R]):
             relist.abandon()  # nothing, once it is finished
 
     async def _take_pages(
-        self, relist: Relist[R], listing: Listing[Any], page: bytearray
+        self, relist: Relist[R], listing: Listing[Any], page: Room
     ) -> None:
         """Take in every page, while the server makes the one after it."""
         while listing.more:
@@ -185,7 +186,7 @@ class Feed(Generic[R]):
             page = following.result()
         self._take_page(relist, listing.read(page))
 
-    async def _fetched(self, listing: Listing[Any]) -> bytearray:
+    async def _fetched(self, listing: Listing[Any]) -> Room:
         """The next page; those after it shall be about as long as is asked for."""
         asked = listing.page
         page = await listing.fetch()

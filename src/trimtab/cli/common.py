@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Coroutine, Iterable
-from pathlib import Path
+from collections.abc import Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ def add_source(made: argparse.ArgumentParser, *, several: bool = False) -> None:
 
 def add_cluster(made: argparse.ArgumentParser) -> None:
     """How to find the API server."""
-    made.add_argument(
-        "--kubeconfig", type=Path, metavar="FILE", help="instead of $KUBECONFIG"
-    )
+    made.add_argument("--kubeconfig", metavar="FILE", help="instead of $KUBECONFIG")
     made.add_argument("--context", metavar="NAME", help="a context of the kubeconfig")
 
 
@@ -86,6 +84,20 @@ def documents(objects: Iterable[Any]) -> str:
     import yaml
 
     return yaml.safe_dump_all(objects, sort_keys=False, width=88, allow_unicode=True)
+
+
+@contextmanager
+def needing(extra: str, *, what: str) -> Iterator[None]:
+    """Say what to install if something is imported here that is not installed."""
+    from trimtab.client.errors import ConfigError
+
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"{what} needs {error.name}, which is not installed: "
+            f"pip install 'trimtab[{extra}]'."
+        ) from error
 
 
 def running(work: Coroutine[Any, Any, T]) -> T:

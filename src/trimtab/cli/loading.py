@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from pathlib import Path
 from types import ModuleType
+from typing import TypeAlias
 
 import msgspec
 
 from trimtab.client.errors import TrimtabError
 from trimtab.runtime.operator import Operator
+
+Name: TypeAlias = str | os.PathLike[str]
+"""Of a file. :mod:`pathlib` is left to those who need more of it: it is large."""
 
 
 class NotAnOperator(TrimtabError):
@@ -56,16 +60,16 @@ def check(operator: Operator, *, source: str) -> None:
         raise NotAnOperator(f"{source}: {error}") from error
 
 
-def source_of(target: str | Path) -> Source:
+def source_of(target: Name) -> Source:
     """Load a file (``website.py``) or a module (``shop.operator``).
 
     Errors: :class:`NotAnOperator` when it is not there, or fails.
     """
-    text = str(target)
-    if isinstance(target, Path) or text.endswith(".py") or Path(text).is_file():
-        return Source(text, module_in(Path(target)))
+    text = os.fspath(target)
+    if text is not target or text.endswith(".py") or os.path.isfile(text):
+        return Source(text, module_in(text))
     if "/" in text or not all(part.isidentifier() for part in text.split(".")):
-        return Source(text, module_in(Path(text)))
+        return Source(text, module_in(text))
     return Source(text, _imported(text))
 
 
@@ -92,7 +96,7 @@ def operators_of(targets: Sequence[str], *, name: str | None = None) -> list[Ope
     return [operator for _, operator in found.values()]
 
 
-def operator_in(file: Path, *, name: str | None = None) -> Operator:
+def operator_in(file: Name, *, name: str | None = None) -> Operator:
     """The operator that a file declares; ``name`` chooses among several.
 
     Errors: :class:`NotAnOperator` when the file is not there, fails, or declares none
@@ -130,19 +134,20 @@ def _names(found: dict[str, Operator]) -> str:
     return ", ".join(map(repr, found)) or "no operator"
 
 
-def module_in(file: Path) -> ModuleType:
+def module_in(name: Name) -> ModuleType:
     """A file, loaded as a module.
 
     Errors: :class:`NotAnOperator` when it is not there, or fails.
     """
-    if not file.is_file():
+    file = os.fspath(name)
+    if not os.path.isfile(file):
         raise NotAnOperator(f"There is no file {file}; name the one with the operator.")
     spec = spec_from_file_location(_free_name(file), file)
     if spec is None or spec.loader is None:
         raise NotAnOperator(f"{file} is not a Python file; its name ends in .py.")
     module = module_from_spec(spec)
     # So that what stands beside the file can be imported, as python itself would.
-    sys.path.insert(0, str(file.resolve().parent))
+    sys.path.insert(0, os.path.dirname(os.path.realpath(file)))
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
@@ -156,7 +161,7 @@ def module_in(file: Path) -> ModuleType:
 
 def _imported(name: str) -> ModuleType:
     """A module by its name, as ``python -m`` finds it: from here, or installed."""
-    here = str(Path.cwd())
+    here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
@@ -175,9 +180,10 @@ def _imported(name: str) -> ModuleType:
         ) from error
 
 
-def _free_name(file: Path) -> str:
+def _free_name(file: str) -> str:
     """A name for the module: not one that others import, such as ``operator``."""
-    name = file.stem.replace("-", "_")
+    stem = os.path.splitext(os.path.basename(file))[0]
+    name = stem.replace("-", "_")
     chosen, number = name, 0
     # A file that is loaded again is another module: classes look up by its name what
     # their annotations mean.
@@ -187,14 +193,14 @@ def _free_name(file: Path) -> str:
     return chosen
 
 
-def _line(error: BaseException, file: Path) -> str:
+def _line(error: BaseException, file: str) -> str:
     """The last line of the file itself that the error came through."""
-    file = file.absolute()
-    if isinstance(error, SyntaxError) and Path(error.filename or "") == file:
+    file = os.path.abspath(file)
+    if isinstance(error, SyntaxError) and os.path.abspath(error.filename or "") == file:
         return f":{error.lineno}"
     line, trace = "", error.__traceback__
     while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == file:
+        if os.path.abspath(trace.tb_frame.f_code.co_filename) == file:
             line = f":{trace.tb_lineno}"
         trace = trace.tb_next
     return line

@@ -10,43 +10,62 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 import trimtab
-from trimtab.cli import (
-    chart,
-    crd,
-    dev,
-    kubelet,
-    log,
-    migrate,
-    new,
-    rbac,
-    run,
-    sim,
-    top,
-    up,
-    vmafx,
-    why,
-)
 
 COMMANDS = (
-    *(new, run, dev, sim, crd, rbac, chart, why, top, log, migrate, up, kubelet),
-    vmafx,
+    "new",
+    "run",
+    "dev",
+    "sim",
+    "crd",
+    "rbac",
+    "chart",
+    "why",
+    "top",
+    "log",
+    "migrate",
+    "up",
+    "kubelet",
+    "pool",
+    "vmafx",
 )
 INTERRUPTED = 130
 TRACEBACK = "TRIMTAB_TRACEBACK"
 
 
+class Formatter(argparse.HelpFormatter):
+    """As wide as the terminal. Argparse would ask :mod:`shutil`, which is large."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    try:
+        return int(os.environ.get("COLUMNS", "")) or 80
+    except ValueError:
+        pass
+    try:
+        return os.get_terminal_size().columns or 80
+    except OSError:  # there is none
+        return 80
+
+
 class Parser(argparse.ArgumentParser):
     """Argparse, but a mistake is answered with one sentence and the exit code 1."""
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        return Formatter(self.prog)
 
     def error(self, message: str) -> NoReturn:
         self.exit(1, f"{self.prog}: {message}; see {self.prog} --help.\n")
 
 
-def parser() -> Parser:
-    """All commands and their arguments."""
+def parser(only: str = "") -> Parser:
+    """All commands and their arguments, or ``only`` one of them."""
     made = Parser(
         prog="trimtab",
         description="Operators for Kubernetes in Python, and a cluster to run them on.",
@@ -54,8 +73,8 @@ def parser() -> Parser:
     version = f"trimtab {trimtab.__version__}"
     made.add_argument("--version", action="version", version=version)
     commands = made.add_subparsers(metavar="COMMAND", parser_class=Parser)
-    for command in COMMANDS:
-        command.add(commands)
+    for name in [only] if only in COMMANDS else COMMANDS:
+        import_module(f"trimtab.cli.{name}").add(commands)
     return made
 
 
@@ -65,10 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Guarantees: a failure is one sentence on stderr and the code 1. With
     ``TRIMTAB_TRACEBACK=1`` in the environment it is a traceback.
     """
-    made = parser()
-    options = made.parse_args(arguments)
+    options = _options(sys.argv[1:] if arguments is None else arguments)
     if "run" not in options:
-        made.print_help()
         return 0
     try:
         code: int = options.run(options)
@@ -80,6 +97,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"trimtab: {_sentence(error)}", file=sys.stderr)
         return 1
     return code
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    """What the arguments say; the parser is not kept while an operator runs."""
+    made = parser(arguments[0] if arguments else "")
+    options = made.parse_args(arguments)
+    if "run" not in options:
+        made.print_help()
+    return options
 
 
 def _sentence(error: Exception) -> str:

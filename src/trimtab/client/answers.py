@@ -9,7 +9,13 @@ import msgspec
 
 from trimtab.api import codec
 from trimtab.client import errors
-from trimtab.client.errors import ApiError, Details, Malformed, StatusBody
+from trimtab.client.errors import (
+    ApiError,
+    BodyTooLarge,
+    Details,
+    Malformed,
+    StatusBody,
+)
 from trimtab.client.transport import Request, Response
 
 T = TypeVar("T")
@@ -50,7 +56,7 @@ _BY_REASON: dict[str, type[ApiError]] = {
 }
 
 
-def decode(kind: type[T], body: bytes | bytearray, *, about: object) -> T:
+def decode(kind: type[T], body: bytes | bytearray | memoryview, *, about: object) -> T:
     """The object in a body; :class:`Malformed` says where it is not one."""
     try:
         return codec.decoder(kind).decode(body)
@@ -61,6 +67,16 @@ def decode(kind: type[T], body: bytes | bytearray, *, about: object) -> T:
 def malformed(kind: Any, error: Exception, *, about: object) -> Malformed:
     """What is said of an answer that is not the JSON of a ``kind``."""
     return Malformed(f"{about}: the answer cannot be read as {_name(kind)} ({error}).")
+
+
+def too_large(about: object, *, seen: int, limit: int) -> BodyTooLarge:
+    """What is said of an answer that is longer than anybody wants to hold."""
+    return BodyTooLarge(
+        f"{about}: the answer is longer than {limit} bytes ({seen} seen); ask for less "
+        "or raise the cap.",
+        seen=seen,
+        limit=limit,
+    )
 
 
 def _name(kind: Any) -> str:

@@ -8,7 +8,7 @@ shorten. Times are the running loop's clock, so that a simulation can own it.
 from __future__ import annotations
 
 import asyncio
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from types import TracebackType
 
 _ends: ContextVar[float | None] = ContextVar("trimtab_budget_ends", default=None)
@@ -43,3 +43,14 @@ def remaining() -> float | None:
     if ends is None:
         return None
     return max(0.0, ends - asyncio.get_running_loop().time())
+
+
+def without_budget() -> Context:
+    """The present context without its budget, for a task that outlives its starter.
+
+    A task inherits the budget of whoever starts it. What it starts in turn inherits the
+    rest, so a chain of tasks would have less and less time, down to none for ever.
+    """
+    context = copy_context()
+    context.run(_ends.set, None)
+    return context

@@ -33,6 +33,7 @@ from trimtab.client.errors import (
 from trimtab.client.guard import allowed
 from trimtab.client.ratelimit import RateLimit
 from trimtab.client.retry import RetryPolicy
+from trimtab.client.rooms import Room
 from trimtab.client.transport import (
     Progress,
     Request,
@@ -126,7 +127,7 @@ class Calls:
     ) -> T:
         """Send a request and read its whole answer as ``into``.
 
-        ``bytes`` and ``bytearray`` mean as it is, the second without a copy.
+        ``bytes`` means as it is.
 
         Guarantees: returns or raises before the deadline; at most ``limit`` bytes of
         the answer are held; a request that is not ``safe`` is sent once, unless the
@@ -138,8 +139,6 @@ class Calls:
             response = await self._send(request, attempt)
             try:
                 body = await response.read(limit=cap)
-                if into is bytearray:
-                    return body  # type: ignore[return-value]
                 if into is bytes:
                     return bytes(body)  # type: ignore[return-value]
                 return answers.decode(into, body, about=request)
@@ -148,6 +147,27 @@ class Calls:
 
         return await self._persist(
             perform, request, verb=verb, deadline=deadline, safe=safe, retry=retry
+        )
+
+    async def fill(
+        self, room: Room, request: Request, *, verb: str, deadline: float | None = None
+    ) -> None:
+        """Send a request and have the whole of its answer, and only it, in a room."""
+        limit = self.options.body_limit
+
+        async def perform(attempt: _Attempt) -> None:
+            room.clear()
+            response = await self._send(request, attempt)
+            try:
+                while data := await response.chunk():
+                    room.add(data)
+                    if len(room) > limit:
+                        raise answers.too_large(request, seen=len(room), limit=limit)
+            finally:
+                response.close()
+
+        await self._persist(
+            perform, request, verb=verb, deadline=deadline, safe=True, retry=True
         )
 
     async def stream(

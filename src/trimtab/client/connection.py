@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import threading
 from collections.abc import Callable
 
 from trimtab.client.wire import (
@@ -28,6 +29,19 @@ HIGH_WATER = 1 << 18
 NOTHING = memoryview(bytearray())
 
 
+class _Rooms(threading.local):
+    """Where the bytes of all connections of a thread's loop come in.
+
+    One is enough: each piece is taken out before the loop reads the next.
+    """
+
+    def __init__(self) -> None:
+        self.room = memoryview(bytearray(PIECE))
+
+
+_ROOMS = _Rooms()
+
+
 class Shut(Exception):
     """The connection was ended because the client was closed."""
 
@@ -44,7 +58,7 @@ class Connection(asyncio.BufferedProtocol):
         self.context: ssl.SSLContext | None = None
         """What it was verified with."""
         self._loop = loop
-        self._room = memoryview(bytearray(PIECE))
+        self._room = _ROOMS.room
         self._data = bytearray()
         self._outgoing = NOTHING
         """What of a request has not been written yet."""
@@ -116,7 +130,7 @@ class Connection(asyncio.BufferedProtocol):
         self._end(Broken(_reason(error)))
         if not self.closed.done():
             self.closed.set_result(None)
-        # TLS points back here; a circle, and its 300 KiB of buffers, would stay until
+        # TLS points back here; a circle, and its 256 KiB of buffers, would stay until
         # the collector comes by.
         self._transport = None
         self._room = NOTHING

@@ -15,7 +15,6 @@ import logging
 import os
 import ssl
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -197,6 +196,8 @@ def _scratch() -> tuple[int, str, bool]:
             if os.path.exists(path := f"/proc/self/fd/{descriptor}"):
                 return descriptor, path, False
             os.close(descriptor)
+    import tempfile  # seldom needed, and it brings the compressors along
+
     descriptor, path = tempfile.mkstemp(prefix="trimtab-")
     return descriptor, path, True
 

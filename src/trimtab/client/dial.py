@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlencode, urlsplit
 
+from trimtab.client import secure
 from trimtab.client.config import Config
 from trimtab.client.connection import Connection, reason
 from trimtab.client.transport import Request
@@ -74,11 +75,26 @@ class Dialer:
     async def connect(self, context: ssl.SSLContext | None) -> Connection:
         """A connection on which requests can be sent."""
         if self._proxy is None:
-            name = self._config.tls.server_name
-            connection = await _dial(self._server, context, name=name)
+            connection = await self._directly(context)
         else:
             connection = await self._through(self._proxy, context)
         connection.context = context
+        return connection
+
+    async def _directly(self, context: ssl.SSLContext | None) -> Connection:
+        server, name = self._server, self._config.tls.server_name
+        if context is None or server.scheme != "https" or sys.platform == "win32":
+            return await _dial(server, context, name=name)
+        host = server.hostname or ""
+        port = server.port or PORTS["https"]
+        connection = Connection(asyncio.get_running_loop())
+        try:
+            transport = await secure.connect(
+                connection, host, port, context=context, name=name or host
+            )
+        except OSError as error:
+            raise _failure(error, server, peer="server") from error
+        _notice_death(transport.get_extra_info("socket"))
         return connection
 
     async def _through(
@@ -133,7 +149,7 @@ async def _dial(
 ) -> Connection:
     loop = asyncio.get_running_loop()
     connection = Connection(loop)
-    secure = address.scheme == "https"
+    secured = address.scheme == "https"
     try:
         # One address after the other: asyncio's race between them loses the socket
         # that has just won when the caller is cancelled at that moment.
@@ -141,8 +157,8 @@ async def _dial(
             lambda: connection,
             address.hostname or "",
             address.port or PORTS[address.scheme],
-            ssl=context if secure else None,
-            server_hostname=name if secure else None,
+            ssl=context if secured else None,
+            server_hostname=name if secured else None,
         )
     except OSError as error:
         raise _failure(error, address, peer=peer) from error

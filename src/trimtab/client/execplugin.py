@@ -12,7 +12,6 @@ import asyncio
 import datetime
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -287,6 +286,8 @@ class ExecPlugin:
         command = self._spec.command
         if os.sep in command:
             return command
+        import shutil  # seldom needed, and it brings the compressors along
+
         found = shutil.which(command, path=self._environ.get("PATH", ""))
         if found is None or not os.path.isabs(found):
             raise FileNotFoundError

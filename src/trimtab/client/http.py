@@ -1,7 +1,8 @@
 """The HTTP transport: one pool of verified TLS connections to one API server.
 
 Calls share a bounded pool of kept-alive connections. Streams (watches, followed logs)
-have connections of their own, so that a hundred watches leave the pool to the calls.
+have connections of their own, so that a hundred watches leave the pool to the calls. A
+stream may take one that no call uses (a watch that of its list), and keeps it.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
+from trimtab.client.answers import too_large
 from trimtab.client.config import Config
 from trimtab.client.connection import Connection, Shut
 from trimtab.client.dial import BadCertificate, Dialer, NoConnection, NoTls
 from trimtab.client.errors import (
-    BodyTooLarge,
     CertificateInvalid,
     Closed,
     Disconnected,
@@ -97,7 +98,7 @@ class _Pool:
     async def take(self, *, stream: bool) -> Connection:
         """A connection to send a request on; it must be given back."""
         if stream:
-            return await self._connect()
+            return await self._reuse() or await self._connect()
         await self._places.acquire()
         try:
             return await self._reuse() or await self._connect()
@@ -180,12 +181,7 @@ class HttpResponse:
         while data := await self.chunk():
             body += data
             if len(body) > limit:
-                raise BodyTooLarge(
-                    f"{self._request}: the answer is longer than {limit} bytes "
-                    f"({len(body)} seen); ask for less or raise the cap.",
-                    seen=len(body),
-                    limit=limit,
-                )
+                raise too_large(self._request, seen=len(body), limit=limit)
         return body
 
     async def chunk(self) -> bytes:

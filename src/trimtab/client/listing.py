@@ -13,6 +13,7 @@ from trimtab.client.calls import Calls
 from trimtab.client.errors import Malformed
 from trimtab.client.kinds import Kind, ListMeta, info_of, page_type, type_of
 from trimtab.client.paths import path, query
+from trimtab.client.rooms import Room
 from trimtab.client.transport import Request
 
 T = TypeVar("T")
@@ -66,6 +67,8 @@ class Listing(Generic[T]):
         self._item = msgspec.Raw if asked.raw else type_of(kind)
         self._deadline = deadline
         self._items: list[T] = []
+        self._rooms: list[Room] = []
+        """Where pages were that have been read."""
         self._after = ""
         self._more = True
         self.page = asked.page
@@ -102,18 +105,17 @@ class Listing(Generic[T]):
         """Fetch the next page; empty when there is none."""
         return self.read(await self.fetch()) if self._more else []
 
-    async def fetch(self) -> bytearray:
+    async def fetch(self) -> Room:
         """The next page, unread. The one after it can be asked for at once.
 
         That way a server makes one page while the one before it is being read.
         """
         asked = msgspec.structs.replace(self._asked, page=self.page)
         request = asked.request(self._kind, after=self._after)
-        body = await self._calls.call(
-            request, verb="list", into=bytearray, deadline=self._deadline
-        )
-        self.page_bytes = len(body)
-        meta = _metadata(body, about=request)
+        room = self._rooms.pop() if self._rooms else Room()
+        await self._calls.fill(room, request, verb="list", deadline=self._deadline)
+        self.page_bytes = len(room)
+        meta = _metadata(room, about=request)
         if meta.continue_ and meta.continue_ == self._after:
             raise Malformed(
                 f"{request}: the server names the page that it just sent as the next "
@@ -123,12 +125,16 @@ class Listing(Generic[T]):
         self._more = bool(meta.continue_)
         self.remaining = meta.remainingItemCount
         self.resource_version = meta.resourceVersion
-        return body
+        return room
 
-    def read(self, body: bytearray) -> list[T]:
-        """The objects of a page that was fetched."""
+    def read(self, room: Room) -> list[T]:
+        """The objects of a page that was fetched; another one may be put there next."""
         about = self._asked.request(self._kind)
-        page = answers.decode(page_type(self._item), body, about=about)
+        try:
+            page = answers.decode(page_type(self._item), room.view(), about=about)
+        finally:
+            if room.leave():
+                self._rooms.append(room)
         return page.items or []
 
 
@@ -146,11 +152,17 @@ _LAST = re.compile(rb'\],"kind":"\w+","metadata":(\{[^{}]*\})\}\s*$')
 _NEAR = 4096
 
 
-def _metadata(body: bytearray, *, about: Request) -> ListMeta:
+def _metadata(room: Room, *, about: Request) -> ListMeta:
     """The metadata of a page, mostly without reading the whole of it."""
-    found = _FIRST.match(body, 0, _NEAR) or _LAST.search(
-        body, max(0, len(body) - _NEAR)
-    )
-    if found is not None:
-        return answers.decode(ListMeta, found[1], about=about)
-    return answers.decode(_Head, body, about=about).metadata
+    body = room.view()
+    try:
+        found = _FIRST.match(body, 0, _NEAR) or _LAST.search(
+            body, max(0, len(body) - _NEAR)
+        )
+        if found is None:
+            return answers.decode(_Head, body, about=about).metadata
+        text = found[1]
+        del found  # it points into the room
+        return answers.decode(ListMeta, text, about=about)
+    finally:
+        room.leave()

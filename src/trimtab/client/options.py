@@ -1,6 +1,7 @@
-"""The keywords that verbs share, each written down once with its default."""
+"""The keywords that verbs share, each written down once with its default.
 
-from __future__ import annotations
+Annotations are values here: as texts, ``typing`` compiles and keeps each of them.
+"""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias, TypedDict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import quote
 
 from trimtab.api.resource import Info
@@ -35,6 +36,7 @@ def path(
     return "/".join(parts)
 
 
+@lru_cache(maxsize=1024)
 def _segment(text: str, what: str) -> str:
     """One path segment: quoted, and never one that leads out of its place."""
     if text in ("", ".", "..") or "/" in text or "%" in text:

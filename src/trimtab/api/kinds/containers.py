@@ -267,4 +267,11 @@ class Container(ContainerSummary):
     terminationMessagePath: str = ""
     terminationMessagePolicy: str = ""
     stdin: bool | None = None
+    stdinOnce: bool | None = None
     tty: bool | None = None
+
+
+class EphemeralContainer(Container):
+    """A container that joined a pod that was running, to look into it."""
+
+    targetContainerName: str = ""

@@ -11,6 +11,7 @@ from trimtab.api.kinds.containers import (
     AppArmorProfile,
     Container,
     ContainerSummary,
+    EphemeralContainer,
     ResourceRequirements,
     SeccompProfile,
     SELinuxOptions,
@@ -92,6 +93,7 @@ class PodSpec(PodSummary):
 
     containers: Sequence[Container] = ()
     initContainers: Sequence[Container] = ()
+    ephemeralContainers: Sequence[EphemeralContainer] = ()
     volumes: Sequence[Volume] = ()
     restartPolicy: str = ""
     terminationGracePeriodSeconds: int | None = None
@@ -186,6 +188,7 @@ class PodStatus(Object):
     conditions: Conditions = Conditions()
     containerStatuses: Sequence[ContainerStatus] = ()
     initContainerStatuses: Sequence[ContainerStatus] = ()
+    ephemeralContainerStatuses: Sequence[ContainerStatus] = ()
     podIP: str = ""
     hostIP: str = ""
     startTime: datetime | None = None

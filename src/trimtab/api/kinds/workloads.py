@@ -1,6 +1,8 @@
 """Workloads: pods kept running (Deployment) and pods run to their end (Job).
 
-Counters of a status that the server leaves out when they are zero read as 0.
+Counters of a status that the server leaves out when they are zero read as 0. What
+needs no other type stands in a class of its own, for whoever reads templates another
+way.
 """
 
 from __future__ import annotations
@@ -29,20 +31,25 @@ class DeploymentStrategy(Object):
     rollingUpdate: RollingUpdateDeployment | None = None
 
 
-class DeploymentSpec(Object):
-    """How many pods of which template; the selector must match its labels."""
+class DeploymentPace(Object):
+    """How many pods, and how a change of them goes on."""
 
     replicas: int | None = None
-    selector: LabelSelector | None = None
-    template: PodTemplateSpec = field(default_factory=PodTemplateSpec)
-    strategy: DeploymentStrategy = DeploymentStrategy()
     minReadySeconds: int | None = None
     revisionHistoryLimit: int | None = None
     progressDeadlineSeconds: int | None = None
     paused: bool | None = None
 
 
-class DeploymentStatus(Object):
+class DeploymentSpec(DeploymentPace):
+    """How many pods of which template; the selector must match its labels."""
+
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = field(default_factory=PodTemplateSpec)
+    strategy: DeploymentStrategy = DeploymentStrategy()
+
+
+class DeploymentCounts(Object):
     """How many pods there are, are new, are ready; and for which generation."""
 
     observedGeneration: int = 0
@@ -51,6 +58,11 @@ class DeploymentStatus(Object):
     readyReplicas: int = 0
     availableReplicas: int = 0
     unavailableReplicas: int = 0
+
+
+class DeploymentStatus(DeploymentCounts):
+    """How far a Deployment is, in numbers and in words."""
+
     conditions: Conditions = Conditions()
 
 
@@ -61,10 +73,9 @@ class Deployment(Resource, group="apps", version="v1", builtin=True):
     status: DeploymentStatus = DeploymentStatus()
 
 
-class JobSpec(Object):
+class JobLimits(Object):
     """How many pods must succeed, how many run at once, and when to give up."""
 
-    template: PodTemplateSpec = field(default_factory=PodTemplateSpec)
     parallelism: int | None = None
     completions: int | None = None
     completionMode: str | None = None
@@ -74,15 +85,21 @@ class JobSpec(Object):
     activeDeadlineSeconds: int | None = None
     ttlSecondsAfterFinished: int | None = None
     suspend: bool | None = None
-    selector: LabelSelector | None = None
     podFailurePolicy: dict[str, Any] | None = None
     successPolicy: dict[str, Any] | None = None
     podReplacementPolicy: str | None = None
     managedBy: str | None = None
 
 
-class JobStatus(Object):
-    """How many pods run, succeeded, failed; ``Complete`` or ``Failed`` at the end."""
+class JobSpec(JobLimits):
+    """Pods of which template, and how many."""
+
+    template: PodTemplateSpec = field(default_factory=PodTemplateSpec)
+    selector: LabelSelector | None = None
+
+
+class JobCounts(Object):
+    """How many pods run, succeeded, failed, and since when."""
 
     active: int = 0
     succeeded: int = 0
@@ -93,6 +110,11 @@ class JobStatus(Object):
     completionTime: datetime | None = None
     completedIndexes: str = ""
     failedIndexes: str | None = None
+
+
+class JobStatus(JobCounts):
+    """How far a Job is; its condition is ``Complete`` or ``Failed`` at the end."""
+
     conditions: Conditions = Conditions()
 
 
