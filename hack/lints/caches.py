@@ -19,7 +19,7 @@ def check(source: Source) -> Iterator[Finding]:
     for call, name in source.calls():
         if name == "functools.lru_cache" and _is_unbounded(call):
             yield source.finding(call, f"lru_cache without a maxsize: {ADVICE}")
-    for target, value in _lasting(source.tree):
+    for target, value in _lasting(source):
         if "cache" in identifier(target).lower() and _is_map(source, target, value):
             name = ast.unparse(target)
             yield source.finding(target, f"{name} is a map without bounds: {ADVICE}")
@@ -33,14 +33,14 @@ def _is_unbounded(call: ast.Call) -> bool:
     )
 
 
-def _lasting(tree: ast.Module) -> Iterator[tuple[ast.expr, ast.expr]]:
+def _lasting(source: Source) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Assignments that outlive a call: to a module, a class or an attribute."""
-    for node in ast.walk(tree):
+    for node in source.nodes:
         if isinstance(node, ast.Module | ast.ClassDef):
             for statement in node.body:
                 if isinstance(statement, ast.Assign | ast.AnnAssign):
-                    yield from assignments(statement)
-    for target, value in assignments(tree):
+                    yield from assignments(ast.walk(statement))
+    for target, value in assignments(source.nodes):
         if isinstance(target, ast.Attribute):
             yield target, value
 

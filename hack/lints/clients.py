@@ -48,7 +48,7 @@ def check(source: Source) -> Iterator[Finding]:
                 f"{name} makes a client of its own: take the one that is handed to you"
                 " as a parameter, so that connections are shared and bounded.",
             )
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ClassDef):
             yield from _inherits(source, node)
 

@@ -34,7 +34,7 @@ ADVICE = (
 def check(source: Source) -> Iterator[Finding]:
     known = {
         identifier(target)
-        for target, value in assignments(source.tree)
+        for target, value in assignments(source.nodes)
         if _is_made(source, value)
     }
     yield from _Visitor(source, known).walk(source.tree, in_async=False)

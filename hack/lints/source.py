@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple, TypeAlias
 
@@ -27,8 +27,10 @@ class Source:
     def __init__(self, path: str, text: str) -> None:
         self.path = path
         self.tree = ast.parse(text, filename=path)
+        # Every rule looks at every node: walking is most of what a rule costs.
+        self.nodes = tuple(ast.walk(self.tree))
         self._names: dict[str, str] = {}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             self._names.update(self._bound_by(node))
 
     def finding(self, node: ast.expr | ast.stmt, text: str) -> Finding:
@@ -56,13 +58,13 @@ class Source:
 
     def calls(self) -> Iterator[tuple[ast.Call, str]]:
         """Every call of something imported, with its full name."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Call) and (name := self.resolve(node.func)):
                 yield node, name
 
     def references(self) -> Iterator[tuple[ast.expr, str]]:
         """Every mention of something imported, called or not, with its full name."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.expr) and (name := self.resolve(node)):
                 yield node, name
 
@@ -104,9 +106,9 @@ def identifier(node: ast.AST | None) -> str:
             return ""
 
 
-def assignments(tree: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Every `target = value` below a node, annotated or not."""
-    for node in ast.walk(tree):
+def assignments(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Every `target = value` among some nodes, annotated or not."""
+    for node in nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 yield target, node.value

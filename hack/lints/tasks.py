@@ -119,7 +119,7 @@ def _group_parameters(source: Source, node: Function) -> Iterator[str]:
 
 def _group_attributes(source: Source) -> Iterator[str]:
     """Attributes that hold a TaskGroup: annotated so, or assigned nothing else."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.AnnAssign) and _is_annotated(source, node.annotation):
             yield identifier(node.target)
         elif isinstance(node, Function):
@@ -131,7 +131,7 @@ def _group_attributes(source: Source) -> Iterator[str]:
 def _kept(source: Source, node: Function) -> Iterator[str]:
     """Attributes to which a function assigns a group that it makes or was given."""
     given = set(_group_parameters(source, node))
-    for target, value in assignments(node):
+    for target, value in assignments(ast.walk(node)):
         is_group = _is_made(source, value) or identifier(value) in given
         if isinstance(target, ast.Attribute) and is_group:
             yield target.attr

@@ -97,7 +97,7 @@ async def runs(client: Client) -> None:
 
     async def look() -> bool:
         pod = await client.get(Pod, "short", namespace="default")
-        return pod.status.phase == "Succeeded"
+        return bool(pod.status.phase == "Succeeded")
 
     await eventually(look, within=20, describe="the pod has ended well")
 

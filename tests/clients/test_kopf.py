@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from kubernetes import client as official
-from kubernetes import config
 from kubernetes.client.exceptions import ApiException
 
+from tests.definitions import FREE, definition, structure
 from trimtab.testing import Cluster
 from trimtab.testing.waiting import eventually
 
@@ -22,37 +22,13 @@ OPERATOR = Path(__file__).with_name("kopf_operator.py")
 GROUP = "kopf.example.com"
 PLACE = (GROUP, "v1")
 FINALIZER = f"{GROUP}/finalizer"
-FREE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-CRD: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"bakeries.{GROUP}"},
-    "spec": {
-        "group": GROUP,
-        "scope": "Namespaced",
-        "names": {"plural": "bakeries", "kind": "Bakery", "listKind": "BakeryList"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {
-                                "type": "object",
-                                "properties": {"loaves": {"type": "integer"}},
-                            },
-                            "status": FREE,
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
+CRD = definition(
+    "bakeries",
+    "Bakery",
+    group=GROUP,
+    schema=structure(spec=structure(loaves={"type": "integer"}), status=FREE),
+    subresources={"status": {}},
+)
 
 
 class Bakeries:
@@ -101,13 +77,6 @@ class Bakeries:
         """What its events say happened to what."""
         listed = self.core.list_namespaced_event(self.namespace).items
         return {(each.involved_object.name, each.reason) for each in listed}
-
-
-@pytest.fixture
-def api(cluster: Cluster) -> Iterator[Any]:
-    made = config.new_client_from_config(str(cluster.kubeconfig))
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -8,19 +8,16 @@ from typing import Any
 
 import pytest
 from kubernetes import client as official
-from kubernetes import config, informer
+from kubernetes import informer
 
-from trimtab.testing import Cluster
 from trimtab.testing.waiting import eventually
 
 KINDS = (informer.ADDED, informer.MODIFIED, informer.DELETED)
 
 
 @pytest.fixture
-def core(cluster: Cluster) -> Iterator[Any]:
-    made = config.new_client_from_config(str(cluster.kubeconfig))
-    yield official.CoreV1Api(made)
-    made.close()
+def core(api: Any) -> Any:
+    return official.CoreV1Api(api)
 
 
 def config_map(name: str) -> Any:

@@ -57,6 +57,8 @@ def last_line(capfd: pytest.CaptureFixture[str]) -> str:
 def outside_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    # The tests of these tiers use no plugin, and loading ours is half of a run.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
 def test_every_test_is_counted_once(
@@ -144,6 +146,27 @@ def test_a_check_that_fails_shows_why(capfd: pytest.CaptureFixture[str]) -> None
     reason, line = capfd.readouterr().out.splitlines()
     assert reason == "a reason"
     assert line.split()[:3] == ["a", "check", "FAILED"]
+
+
+def test_a_check_beside_the_tests_fails_the_run_though_they_pass(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = (sys.executable, "-c", "print('a reason' * 9999); raise SystemExit(1)")
+    monkeypatch.setattr(tiers, "checks", list)
+    monkeypatch.setattr(tiers, "types", lambda: tiers.Step("types", program))
+    chosen = tier(tmp_path, PASSING)._replace(checks=True)
+    assert tiers.run(chosen, [str(tmp_path)]) == 1
+    output = capfd.readouterr().out
+    assert "a reason" in output
+    assert "Failed besides the tests: types." in output
+    assert output.endswith("\n1 passed, 1 failed, 0 skipped\n")
+
+
+def test_bytecode_is_kept_whoever_wants_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("ANYTHING", "else")
+    assert "PYTHONDONTWRITEBYTECODE" not in tiers.environment()
+    assert tiers.environment()["ANYTHING"] == "else"
 
 
 def test_the_evidence_of_a_long_run_has_its_date_figures_and_tests(

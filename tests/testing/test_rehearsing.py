@@ -73,7 +73,7 @@ async def test_finalizers_children_conditions_and_events_behave_as_they_will() -
     assert buckets.store.buckets
     gone = await rehearse(buckets.app, going)
     assert not buckets.store.buckets
-    assert gone.object.metadata.finalizers == []
+    assert not gone.object.metadata.finalizers
 
 
 async def test_a_plain_function_is_rehearsed_in_its_thread() -> None:

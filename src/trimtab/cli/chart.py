@@ -44,7 +44,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write it."""
     from trimtab.authoring.charts import Chart, files_of
-    from trimtab.authoring.crds import classes, definitions
+    from trimtab.authoring.crds import classes, converted, definitions
     from trimtab.authoring.files import write_folder
     from trimtab.cli.loading import source_of
 
@@ -52,7 +52,9 @@ def run(options: argparse.Namespace) -> int:
     operator = source.operator(name=options.operator)
     chart = Chart(
         operator=operator,
-        definitions=definitions(classes(source.module, [operator])),
+        definitions=definitions(
+            classes(source.module, [operator]), converted=converted([operator])
+        ),
         source=_in_container(options.source),
         image=options.image or operator.name,
         version=options.version,

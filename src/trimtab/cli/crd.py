@@ -33,7 +33,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the CRDs, or what differs."""
-    from trimtab.authoring.crds import classes, definitions
+    from trimtab.authoring.crds import classes, converted, definitions
     from trimtab.cli.loading import source_of
 
     source = source_of(options.source)
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         kinds = list(source.operator(name=options.operator).kinds())
     else:
         kinds = classes(source.module, operators.values())
-    wanted = definitions(kinds)
+    wanted = definitions(kinds, converted=converted(operators.values()))
     if not options.check:
         print(common.documents(wanted), end="")
         return 0

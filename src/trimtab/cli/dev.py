@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from trimtab.cli import common
+from trimtab.cli import common, node
 
 ABOUT = """
 Run operators on an embedded cluster of their own, install their CRDs there, and begin
-anew whenever a Python file beside them is saved. Objects are kept, also for the next
-time. Control-C stops it.
+anew whenever a Python file beside them is saved. Pods run as processes of this machine.
+Objects are kept, also for the next time. Control-C stops it.
 """
 
 
@@ -35,6 +35,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         metavar="N",
         help="where the operator's health and metrics are; 0 is any (default: 8080)",
     )
+    node.add_node(made)
     made.add_argument(
         "--log",
         default="info",
@@ -45,16 +46,9 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve, run and look, until a signal comes."""
-    from trimtab.client.errors import ConfigError
-
     folders = [_folder(each) for each in options.source]
-    try:
+    with common.needing("embedded", what="The embedded cluster"):
         from trimtab.cli.reloading import develop
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"The embedded cluster needs {error.name}, which is not installed: "
-            "pip install 'trimtab[embedded]'."
-        ) from error
     common.running(develop(options, folders))
     return 0
 

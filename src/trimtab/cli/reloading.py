@@ -19,6 +19,7 @@ from pathlib import Path
 
 import yaml
 
+from trimtab.cli import node
 from trimtab.cli.loading import NotAnOperator
 from trimtab.cli.up import default_data
 from trimtab.client import Client, load
@@ -37,12 +38,14 @@ Seen = dict[Path, tuple[int, int]]
 
 async def develop(options: argparse.Namespace, folders: Sequence[Path]) -> None:
     """Serve, run and look, until a signal comes."""
+    node.check_images(options)
     data = (options.data or default_data() / "dev").expanduser().absolute()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
-    async with Server(data=data, port=0) as server:
+    server = Server(data=data, port=0)
+    async with server, node.beside(options, server, data=data):
         _say(f"The API server is ready at {server.url}; its objects are in {data}.")
         _say(f"export KUBECONFIG={shlex.quote(str(server.kubeconfig))}")
         async with Client(load(kubeconfig=server.kubeconfig, environ={})) as client:
@@ -109,6 +112,9 @@ class Session:
             f"--port={self._options.port}",
             f"--log={self._options.log}",
             "--no-leader",
+            # The cluster is on this machine.
+            "--webhook-url=https://127.0.0.1:0",
+            "--webhook-port=0",
             *self._chosen(),
         )
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from trimtab.client import Client, Config
     from trimtab.runtime.manager import Manager, ManagerOptions
     from trimtab.runtime.operator import Operator
+    from trimtab.runtime.webhooks.options import WebhookOptions
+
+LINGER = 3.0
+"""Seconds that webhooks behind a Service are still answered at the end."""
 
 ABOUT = """
 Run the operator that a Python file or module declares, on the cluster of the kubeconfig
@@ -65,11 +69,48 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         metavar="SECONDS",
         help="how long leadership lasts without a renewal (default: 15)",
     )
+    _add_webhooks(made)
     made.add_argument(
         "--log",
         default="info",
         choices=("debug", "info", "warning", "error"),
         help="what is logged (default: info)",
+    )
+
+
+def _add_webhooks(made: argparse.ArgumentParser) -> None:
+    ways = made.add_mutually_exclusive_group()
+    ways.add_argument(
+        "--webhook-service",
+        metavar="NAME",
+        help="the Service by which the API server reaches the webhooks, where the "
+        "operator runs: NAME, or NAME:PORT if that is not 443",
+    )
+    ways.add_argument(
+        "--webhook-url",
+        metavar="URL",
+        help="the address by which it does, outside a cluster: https://HOST:PORT",
+    )
+    made.add_argument(
+        "--webhook-port",
+        type=common.port,
+        default=9443,
+        metavar="N",
+        help="where webhooks are served, at --host; 0 is any (default: 9443)",
+    )
+    made.add_argument(
+        "--webhook-certificates",
+        default="",
+        metavar="DIR",
+        help="serve the tls.crt and tls.key of this folder, also when they change "
+        "(default: certificates of its own, in a Secret)",
+    )
+    made.add_argument(
+        "--webhook-inject-from",
+        default="",
+        metavar="NAMESPACE/NAME",
+        help="cert-manager's Certificate that those are of; it tells the API server "
+        "whom to trust (default: the ca.crt of the folder is trusted)",
     )
 
 
@@ -84,7 +125,9 @@ def run(options: argparse.Namespace) -> int:
     operators = _operators(options)
     configure = partial(common.config_of, options, namespace=options.namespace)
     settings = ManagerOptions(
-        host=options.host, port=None if options.port < 0 else options.port
+        host=options.host,
+        port=None if options.port < 0 else options.port,
+        webhooks=_webhooks(options, operators),
     )
     common.running(_run(operators, configure, settings, options.lease))
     return 0
@@ -103,6 +146,38 @@ def _operators(options: argparse.Namespace) -> list[Operator]:
             except ValueError as error:
                 raise NotAnOperator(f"{operator.name}: {error}") from error
     return operators
+
+
+def _webhooks(
+    options: argparse.Namespace, operators: Sequence[Operator]
+) -> WebhookOptions | None:
+    """How webhooks are reached; None if there are none, or nothing says."""
+    from trimtab.cli.loading import NotAnOperator
+    from trimtab.runtime.webhooks.options import WebhookOptions
+
+    having = [operator for operator in operators if operator.webhooks]
+    if len(having) > 1:
+        names = ", ".join(operator.name for operator in having)
+        raise NotAnOperator(
+            f"{names} have webhooks, which need a port each; run them as processes of "
+            "their own."
+        )
+    if not having or not (options.webhook_service or options.webhook_url):
+        return None
+    try:
+        having[0].webhooks.check()
+        return WebhookOptions(
+            host=options.host,
+            port=options.webhook_port,
+            service=options.webhook_service or "",
+            url=options.webhook_url or "",
+            certificates=options.webhook_certificates,
+            inject_from=options.webhook_inject_from,
+            # Others learn of the end by a Service that no longer leads here.
+            linger=LINGER if options.webhook_service else 0.0,
+        )
+    except ValueError as error:
+        raise NotAnOperator(f"{having[0].name}: {error}") from error
 
 
 async def _run(

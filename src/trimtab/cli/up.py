@@ -7,8 +7,8 @@ import json
 import os
 import shlex
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import asyncio
 
     from trimtab.embedded.server import Server
-    from trimtab.kubelet.assembly import Assembly
 
 PORT = 6443
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -77,12 +76,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         help="tokens that are let in besides the administrator's certificate, in the "
         "format of kube-apiserver's --token-auth-file",
     )
-    made.add_argument(
-        "--no-kubelet",
-        action="store_true",
-        help="without a node: objects are stored, checked and watched, no pod runs",
-    )
-    node.add_images(made)
+    node.add_node(made)
     made.add_argument(
         "--operators",
         default="none",
@@ -104,8 +98,9 @@ def run(options: argparse.Namespace) -> int:
 
 async def _serve(options: argparse.Namespace) -> None:
     node.check_images(options)
-    from trimtab.embedded.authentication import read_tokens
-    from trimtab.embedded.server import Server
+    with common.needing("embedded", what="The API server"):
+        from trimtab.embedded.authentication import read_tokens
+        from trimtab.embedded.server import Server
 
     data = None if options.memory else _absolute(options.data or default_data())
     port = options.port
@@ -119,55 +114,10 @@ async def _serve(options: argparse.Namespace) -> None:
         tokens=read_tokens(options.tokens) if options.tokens else (),
     )
     stop = stop_on_signals()
-    async with server, _node(options, server, data) as name:
+    async with server, node.beside(options, server, data=data) as name:
         with _ready(options.ready_file, server):
             _say(server, data, name)
             await stop.wait()
-
-
-@asynccontextmanager
-async def _node(
-    options: argparse.Namespace, server: Server, data: Path | None
-) -> AsyncIterator[str]:
-    """A node beside the server, if one is wished for; its name."""
-    import asyncio
-    import tempfile
-
-    if options.no_kubelet or not node.can_run_pods():
-        yield ""
-        return
-    from trimtab.client import Client
-    from trimtab.embedded.inprocess import InProcess, in_process_config
-    from trimtab.kubelet.assembly import Parts
-
-    name = node.node_name()
-    transport = InProcess(server.driver)
-    with tempfile.TemporaryDirectory(prefix="trimtab-node-") as scratch:
-        async with Client(in_process_config(), transport=transport) as client:
-            made = node.assembly(
-                client,
-                options,
-                name=name,
-                folder=Path(scratch) if data is None else data / "node",
-                server=server.url,
-                parts=Parts(),
-            )
-            async with asyncio.TaskGroup() as group:
-                running = group.create_task(made.run())
-                running.add_done_callback(lambda _: made.kubelet.ready.set())
-                await made.kubelet.ready.wait()
-                _serve_streams(server, made)
-                yield name
-                running.cancel()
-
-
-def _serve_streams(server: Server, made: Assembly) -> None:
-    from trimtab.kubelet.beside import Beside
-    from trimtab.kubelet.serving import Streams
-    from trimtab.kubelet.usage import Usage
-
-    usage = Usage(made.kubelet)
-    server.serve_nodes(Beside(Streams(made.kubelet), server.driver, usage=usage))
 
 
 def stop_on_signals() -> asyncio.Event:

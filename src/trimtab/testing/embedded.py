@@ -55,6 +55,7 @@ class EmbeddedPlane:
         self._options = options
         self._abandoned = abandoned
         self._port = 0
+        self._kept: http.client.HTTPSConnection | None = None
 
     @property
     def pids(self) -> dict[str, int]:
@@ -71,23 +72,42 @@ class EmbeddedPlane:
 
     def restart_apiserver(self) -> None:
         """Stop the server and start it again on the same port and objects."""
+        self.close()
         self._keeper.stop(NAME)
         self._run()
 
     def call(self, method: str, path: str, body: Any = None) -> int:
-        """Ask the server as its administrator; the status that it answered with."""
+        """Ask the server as its administrator; the status that it answered with.
+
+        The connection is kept: shaking hands costs more than what every test asks.
+        One that the server has closed meanwhile is made anew.
+        """
+        if self._kept is not None:
+            with contextlib.suppress(http.client.HTTPException, OSError):
+                return self._ask(self._kept, method, path, body)
+            self.close()
         context = ssl.create_default_context(cadata=self._ca)
         context.load_cert_chain(self.folder / "admin.pem")
-        connection = http.client.HTTPSConnection(
+        self._kept = http.client.HTTPSConnection(
             real.HOST, self._port, timeout=10.0, context=context
         )
-        try:
-            headers = {"Content-Type": "application/json"}
-            text = None if body is None else json.dumps(body)
-            connection.request(method, path, body=text, headers=headers)
-            return connection.getresponse().status
-        finally:
-            connection.close()
+        return self._ask(self._kept, method, path, body)
+
+    def close(self) -> None:
+        """Close the connection of the administrator."""
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+
+    def _ask(
+        self, connection: http.client.HTTPSConnection, method: str, path: str, body: Any
+    ) -> int:
+        headers = {"Content-Type": "application/json"}
+        text = None if body is None else json.dumps(body)
+        connection.request(method, path, body=text, headers=headers)
+        response = connection.getresponse()
+        response.read()
+        return response.status
 
     def _run(self) -> None:
         (self.folder / READY).unlink(missing_ok=True)
@@ -180,4 +200,5 @@ def embedded_plane(
     with Keeper() as keeper:
         plane = EmbeddedPlane(keeper, options=options, abandoned=abandoned)
         plane.start()
-        yield plane
+        with contextlib.closing(plane):
+            yield plane

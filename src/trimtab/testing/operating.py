@@ -22,11 +22,14 @@ from trimtab.client import Client, NotFound, load
 from trimtab.runtime.lease import LeaseOptions
 from trimtab.runtime.manager import Manager, ManagerOptions
 from trimtab.runtime.operator import Operator
+from trimtab.runtime.webhooks.options import WebhookOptions
 from trimtab.testing.cluster import Cluster
 from trimtab.testing.waiting import eventually
 
 R = TypeVar("R", bound=Resource)
 
+HERE = WebhookOptions(url="https://127.0.0.1:0", port=0)
+"""Webhooks in this very process; a cluster of this machine reaches them."""
 WITHIN = 20.0
 STOPS_WITHIN = 6.0
 
@@ -123,7 +126,9 @@ async def running(
             connect=connect,
             random=Random(),
             now=lambda: datetime.now(UTC),
-            options=ManagerOptions(port=None, lease=_lease(own.name, namespace)),
+            options=ManagerOptions(
+                port=None, lease=_lease(own.name, namespace), webhooks=HERE
+            ),
         )
         async with asyncio.TaskGroup() as group:
             task = group.create_task(manager.run())
@@ -136,6 +141,8 @@ async def running(
                 manager.stop()
                 async with asyncio.timeout(STOPS_WITHIN):
                     await asyncio.wait([task])
+                if manager.webhooks is not None:
+                    await forget(client, own)
 
 
 def _lease(name: str, namespace: str) -> LeaseOptions:
@@ -149,12 +156,36 @@ def _lease(name: str, namespace: str) -> LeaseOptions:
     )
 
 
+async def forget(client: Client, app: Operator) -> None:
+    """Take the webhooks of an operator down, so that nobody asks for it any more."""
+    from trimtab.runtime.webhooks import configurations
+    from trimtab.runtime.webhooks.declarations import definition_name
+
+    name = configurations.configuration_name(app.name, client.config.namespace)
+    for verb, kind in configurations.KINDS.items():
+        if app.webhooks.of(verb):
+            with suppress(NotFound):
+                await client.delete(kind, name)
+    plain = {"spec": {"conversion": {"strategy": "None", "webhook": None}}}
+    for first, *_ in app.webhooks.converted():
+        where = configurations.CustomResourceDefinition
+        with suppress(NotFound):
+            await client.patch(where, definition_name(first), plain)
+
+
 async def install(client: Client, *kinds: type[Resource]) -> None:
-    """Install the CRDs of some classes, and wait until they are served."""
-    for kind in kinds:
-        if kind.__definition__ is None:
-            continue
-        await client.apply(crd(kind), manager="trimtab-testing", force=True)
+    """Install the CRDs of some classes, and wait until they are served.
+
+    Classes of one kind are versions of it.
+    """
+    custom = [kind for kind in kinds if kind.__definition__ is not None]
+    for kind in custom:
+        info = kind.__resource__
+        versions = [each for each in custom if _kind(each) == (info.group, info.kind)]
+        definition = crd(*versions)
+        if len(versions) > 1:
+            del definition["spec"]["conversion"]  # whoever converts them says so
+        await client.apply(definition, manager="trimtab-testing", force=True)
 
         async def is_served(kind: type[Resource] = kind) -> bool:
             try:
@@ -166,3 +197,7 @@ async def install(client: Client, *kinds: type[Resource]) -> None:
         await eventually(
             is_served, within=WITHIN, describe=f"{kind.__name__} is served"
         )
+
+
+def _kind(kind: type[Resource]) -> tuple[str, str]:
+    return kind.__resource__.group, kind.__resource__.kind

@@ -128,7 +128,15 @@ class _Recorder(Recorder):
 
     said: list[Said]
 
-    def event(self, obj: Resource, type: EventType, reason: str, message: str) -> None:
+    def event(
+        self,
+        obj: Resource,
+        type: EventType,
+        reason: str,
+        message: str,
+        *,
+        field: str = "",
+    ) -> None:
         self.said.append(Said(type, reason, message))
 
 

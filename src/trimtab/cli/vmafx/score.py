@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import random
 import sys
@@ -11,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trimtab.cli import common
 from trimtab.cli.vmafx.bar import Bar
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure it and tell."""
-    found = asyncio.run(_measure(options))
+    found = common.running(_measure(options))
     if options.plot is not None:
         from trimtab.operators.vmafx import pictures
 

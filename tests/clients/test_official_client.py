@@ -4,60 +4,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from kubernetes import client as official
-from kubernetes import config, dynamic, watch
+from kubernetes import dynamic, watch
 from kubernetes.client.exceptions import ApiException
 from kubernetes.dynamic.exceptions import ConflictError, NotFoundError
 
-from trimtab.testing import Cluster
+from tests.definitions import definition, structure
 
 GROUP = "official.example.com"
-CRD: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"gadgets.{GROUP}"},
-    "spec": {
-        "group": GROUP,
-        "scope": "Namespaced",
-        "names": {"plural": "gadgets", "kind": "Gadget", "listKind": "GadgetList"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {
-                                "type": "object",
-                                "properties": {
-                                    "size": {"type": "integer", "minimum": 1}
-                                },
-                            },
-                            "status": {
-                                "type": "object",
-                                "properties": {"seen": {"type": "boolean"}},
-                            },
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
-
-
-@pytest.fixture
-def api(cluster: Cluster) -> Iterator[Any]:
-    made = config.new_client_from_config(str(cluster.kubeconfig))
-    yield made
-    made.close()
+CRD = definition(
+    "gadgets",
+    "Gadget",
+    group=GROUP,
+    schema=structure(
+        spec=structure(size={"type": "integer", "minimum": 1}),
+        status=structure(seen={"type": "boolean"}),
+    ),
+    subresources={"status": {}},
+)
 
 
 def config_map(name: str, **data: str) -> Any:
