@@ -11,6 +11,7 @@ from trimtab.kubelet.images import (
     Image,
     ImageProblem,
     Images,
+    Malformed,
     Unknown,
     table,
     untagged,
@@ -30,9 +31,37 @@ def test_a_container_runs_what_the_table_says_or_what_it_says_itself() -> None:
 
 
 def test_a_name_without_a_command_is_unknown() -> None:
-    for each in (of("nobody/knows:1"), of("x", "no-such-program-here"), of("")):
+    for each in (of("nobody/knows:1"), of("x", "no-such-program-here")):
         with pytest.raises(Unknown):
             Images().find(each)
+
+
+def test_a_name_is_one_that_an_image_could_have() -> None:
+    digest = f"sha256:{'ab' * 32}"
+    good = (
+        "web",
+        "web:1",
+        f"a/b_c/d__e@{digest}",
+        "host:5000/a-b/c:v1.2",
+        "localhost/x",
+    )
+    for name in (*good, "Host/path", "registry.example.com/web"):
+        assert Images().find(of(name, "sh"))[1] == ["sh"]
+    for name in (
+        "",
+        "web:",
+        "a//b",
+        "-web",
+        "web:a b",
+        "web@sha256:12",
+        "/web",
+        "a..b",
+    ):
+        with pytest.raises(Malformed, match=r"invalid reference format$"):
+            Images().find(of(name, "sh"))
+    with pytest.raises(Malformed, match=r"repository name \(Web\) must be lowercase"):
+        Images().find(of("Web:1", "sh"))
+    assert Images({"My Own": Image(command=["ls"])}).find(of("My Own"))[1] == ["ls"]
 
 
 def test_a_tag_is_not_a_port() -> None:

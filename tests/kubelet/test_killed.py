@@ -11,6 +11,7 @@ import pytest
 from tests.kubelet.laptop import PODS, marked, state
 from tests.kubelet.machine import Machine, machine
 from trimtab.client import Client
+from trimtab.kubelet import limits
 from trimtab.testing.waiting import eventually
 
 SEES_WITHIN = 5.0
@@ -24,6 +25,7 @@ POD = {
                 "name": "main",
                 "image": "x",
                 "command": ["sh", "-c", "setsid sleep 1000 & sleep 1000 & wait"],
+                "resources": {"limits": {"cpu": "1", "memory": "256Mi"}},
             }
         ]
     },
@@ -38,6 +40,18 @@ async def running(client: Client, *, restarts: int) -> None:
         return right and "running" in state(pod)
 
     await eventually(look, within=SEES_WITHIN, every=0.1)
+
+
+def groups(pids: list[int]) -> set[Path]:
+    """The cgroups that were made for some processes, and the folders of those."""
+    found: set[Path] = set()
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            place = limits.ROOT / controllers.partition(",")[0] / path.lstrip("/")
+            if place.parent.name.startswith(limits.NAME):
+                found |= {place, place.parent}
+    return found
 
 
 async def orphan(here: Machine) -> None:
@@ -60,8 +74,10 @@ async def test_a_killed_server_leaves_no_process_and_goes_on(tmp_path: Path) -> 
     async with machine(tmp_path) as here, here.client() as client:
         await running(client, restarts=1)
         assert not set(first) & set(marked(uid))
+        held = groups(marked(uid))
         await here.kill()
         await eventually(lambda: not marked(uid), within=SEES_WITHIN, every=0.1)
+        await eventually(lambda: not any(map(Path.exists, held)), within=SEES_WITHIN)
     async with machine(tmp_path) as here, here.client() as client:
         await running(client, restarts=2)
         warden = here.warden()

@@ -97,9 +97,38 @@ async def talk(kubectl: Kubectl) -> None:
         await eventually(answers)
         pages = await asyncio.gather(*(fetched(port) for _ in range(3)))
         assert all(page.endswith(b"web" * 3000) for page in pages)
+    await enter(kubectl)
     follow = asyncio.ensure_future(run("logs", "--follow", "sh"))
     await run("delete", "pod", "sh", "web", "--grace-period=3")
     assert sorted((await follow).split()) == ["one", "three", "two"]
+
+
+async def enter(kubectl: Kubectl) -> None:
+    """What anybody does inside of a pod: with its own input, and as a guest."""
+    run = kubectl.run
+    said = await run(
+        *("run", "cat", "--image=x", "-i", "--rm", "--restart=Never", "--quiet"),
+        *("--command", "--", "sh", "-c", "read -r word; echo got $word"),
+        stdin="through the input\n",
+    )
+    assert "got through the input" in said
+    await run(
+        *("run", "term", "--image=x", "-t", "--stdin", "--attach=false"),
+        *("--command", "--", "sh", "-c", "tty; read -r word; echo got $word"),
+    )
+    await run("wait", "--for=condition=Ready", "pod/term", "--timeout=20s")
+    assert "got it" in await run("attach", "term", "-i", stdin="it\n")
+    assert "/dev/pts/" in await run("logs", "term")
+    await run("delete", "pod", "term", "--grace-period=1")
+    await run(
+        *("debug", "sh", "--image=x", "--container=guest", "--target=sh", "--"),
+        *("sh", "-c", "echo beside $HOSTNAME"),
+    )
+
+    async def heard() -> bool:
+        return await run("logs", "sh", "--container=guest") == "beside sh\n"
+
+    await eventually(heard)
 
 
 async def roll(kubectl: Kubectl) -> None:

@@ -65,7 +65,7 @@ async def test_a_grpc_server_says_how_it_is(message: bytes, output: str) -> None
         + grpc.frame(grpc.DATA, 0, 1, body)
     )
     async with answering(answer) as port:
-        found = await checks.by_grpc(HOST, port, "shop")
+        found = await checks.by_grpc(HOST, port, "shop", within=5)
     assert found == Checked(not output, output)
 
 

@@ -79,7 +79,7 @@ def test_a_pod_asks_for_its_containers_or_its_largest_init_container() -> None:
 
 def test_the_refusals_are_in_the_schedulers_words() -> None:
     taint = Taint(key="gpu", value="yes", effect="NoSchedule")
-    preemption = "preemption: 0/1 nodes are available: 1"
+    preemption = "no new claims to deallocate, preemption: 0/1 nodes are available: 1"
     useless = f"{preemption} Preemption is not helpful for scheduling."
     cases: list[tuple[WholePod, Node, str]] = [
         (pod(), node(taints=[taint]), "node(s) had untolerated taint(s)"),

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from tests.kubelet.laptop import Laptop, laptop, marked, shell, state
+from trimtab.kubelet import limits
 from trimtab.kubelet.environment import expanded
 from trimtab.kubelet.volumes import write_files
 from trimtab.testing import Cluster
+from trimtab.testing.waiting import eventually
 
 Plain = dict[str, Any]
 HOG = "import time; held = b'x' * (200 << 20); time.sleep(1000)"
@@ -190,6 +192,33 @@ async def test_a_container_that_takes_too_much_memory_is_killed_for_it(
         ended = state(pod)["terminated"]
         assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
         assert not marked(pod["metadata"]["uid"])
+
+
+def throttled(pid: int) -> int:
+    """How often the kernel held a process's group to its CPU limit."""
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if limits.NAME in path and controllers in ("cpu", "cpu,cpuacct", ""):
+            group = limits.ROOT / (controllers and "cpu") / path.lstrip("/")
+            said = (group / "cpu.stat").read_text().splitlines()
+            facts = dict(line.split() for line in said)
+            return int(facts.get("nr_throttled", 0))
+    return 0
+
+
+@pytest.mark.parametrize("cgroups", [True, False])
+async def test_a_container_is_held_to_its_cpu_limit_or_an_event_says_why_not(
+    cluster: Cluster, namespace: str, tmp_path: Path, cgroups: bool
+) -> None:
+    limit = {"limits": {"cpu": "100m"}}
+    async with laptop(cluster, namespace, tmp_path, cgroups=cgroups) as node:
+        await node.create("busy", shell("while :; do :; done", resources=limit))
+        uid = (await node.ready("busy"))["metadata"]["uid"]
+        if node.kubelet.site.cgroups:
+            await eventually(lambda: throttled(*marked(uid)) > 0, every=0.1)
+        else:
+            said = await node.event("busy", "NoCPULimit")
+            assert "CPU limit of 100m" in said
 
 
 async def test_a_pod_whose_volume_grows_past_its_size_is_evicted(

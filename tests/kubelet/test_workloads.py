@@ -18,8 +18,8 @@ from trimtab.api.kinds import Pod
 from trimtab.kubelet.assembly import Parts
 from trimtab.kubelet.workloads.cron import Schedule
 from trimtab.kubelet.workloads.deployments import template_hash
-from trimtab.kubelet.workloads.jobs import spans
 from trimtab.kubelet.workloads.kinds import CronJob, ReplicaSet
+from trimtab.kubelet.workloads.policies import spans
 from trimtab.kubelet.workloads.rolling import Group, bounds, step
 from trimtab.testing import Cluster
 from trimtab.testing.waiting import eventually

@@ -10,23 +10,27 @@ import asyncio
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from trimtab.api.kinds import Container, HTTPGetAction
 from trimtab.kubelet import grpc
+from trimtab.kubelet.processes import StartFailed
 
 MOST_OUTPUT = 10 << 10
 MOST_BODY = 10 << 10
 AGENT = "kube-probe/1.36"
+REDIAL = 1.0
+TOO_LATE = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 
 Run = Callable[[Sequence[str]], Awaitable[tuple[int, bytes]]]
 """Runs a command in the container; its exit code and what it said."""
 
 
 class Checked(NamedTuple):
-    """What a check found."""
+    """What a check found; neither well nor not is what could not be asked."""
 
-    ok: bool
+    ok: bool | None
     output: str = ""
 
 
@@ -39,24 +43,34 @@ def port_of(container: Container, port: int | str) -> int:
             return each.containerPort
     if port.isdecimal():
         return int(port)
-    raise ValueError(f"couldn't find port: {port} in container {container.name}")
+    raise ValueError(f'strconv.Atoi: parsing "{port}": invalid syntax')
 
 
 async def by_command(command: Sequence[str], run: Run) -> Checked:
-    code, output = await run(command)
+    try:
+        code, output = await run(command)
+    except StartFailed as error:
+        return Checked(None, str(error))
     return Checked(code == 0, output[:MOST_OUTPUT].decode(errors="replace"))
 
 
-async def by_connection(host: str, port: int) -> Checked:
+async def by_connection(
+    host: str, port: int, *, within: float | None = None
+) -> Checked:
     try:
-        _, writer = await asyncio.open_connection(host, port)
+        async with asyncio.timeout(within):
+            _, writer = await asyncio.open_connection(host, port)
+    except TimeoutError:
+        return Checked(False, f"dial tcp {host}:{port}: i/o timeout")
     except OSError as error:
         return Checked(False, f"dial tcp {host}:{port}: {_why(error)}")
     writer.close()
     return Checked(True)
 
 
-async def by_request(action: HTTPGetAction, host: str, port: int) -> Checked:
+async def by_request(
+    action: HTTPGetAction, host: str, port: int, *, within: float | None = None
+) -> Checked:
     """A GET; a status from 200 to 399 is well."""
     secure = action.scheme.upper() == "HTTPS"
     scheme = "https" if secure else "http"
@@ -65,7 +79,10 @@ async def by_request(action: HTTPGetAction, host: str, port: int) -> Checked:
         path = f"/{path}"
     url = f"{scheme}://{host}:{port}{path}"
     try:
-        code = await _get(action, host, port, path, secure=secure)
+        async with asyncio.timeout(within):
+            code = await _get(action, host, port, path, secure=secure)
+    except TimeoutError:
+        return Checked(False, f'Get "{url}": {TOO_LATE}')
     except (OSError, ValueError, asyncio.IncompleteReadError) as error:
         return Checked(False, f'Get "{url}": dial tcp {host}:{port}: {_why(error)}')
     if 200 <= code < 400:
@@ -98,18 +115,36 @@ async def _get(
         writer.close()
 
 
-async def by_grpc(host: str, port: int, service: str) -> Checked:
-    """A call of the gRPC health service."""
+async def by_grpc(host: str, port: int, service: str, *, within: float) -> Checked:
+    """A call of the gRPC health service, which may come up within the time."""
+    address, connected = f"{host}:{port}", False
     try:
-        state = await grpc.health(host, port, service)
+        async with asyncio.timeout(within):
+            ends = await _dialled(host, port)
+            connected = True
+            state = await grpc.health(*ends, address=address, service=service)
+    except TimeoutError:
+        text = f"timeout: health rpc did not complete within {within:g}s"
+        if not connected:
+            text = f'timeout: failed to connect service "{address}" within {within:g}s'
+            text += ": context deadline exceeded"
+        return Checked(False, text)
     except (OSError, EOFError, ValueError) as error:
-        return Checked(
-            False, f'error: failed to connect service "{host}:{port}": {_why(error)}'
-        )
+        return Checked(False, f"error: health rpc probe failed: {_why(error)}")
     if state == grpc.SERVING:
         return Checked(True)
     word = grpc.WORDS.get(state, str(state))
     return Checked(False, f'service unhealthy (responded with "{word}")')
+
+
+async def _dialled(
+    host: str, port: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection, as soon as somebody listens; gRPC waits like this."""
+    while True:
+        with suppress(ConnectionError):
+            return await asyncio.open_connection(host, port)
+        await asyncio.sleep(REDIAL)
 
 
 def _why(error: BaseException) -> str:

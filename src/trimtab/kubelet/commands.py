@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 
-from trimtab.kubelet.outputs import Outputs
+from trimtab.kubelet.consoles import Console
 from trimtab.kubelet.processes import Order, Process, StartFailed
 
 MOST_HEARD = 1 << 16
-CANNOT_RUN = 126
 
 
 class Execute(Protocol):
@@ -27,23 +25,22 @@ async def heard(command: Sequence[str], execute: Execute) -> tuple[int, bytes]:
     """Run a command to its end: its exit code, and the beginning of what it said.
 
     Guarantees: the command is killed when nobody waits for it any more.
+
+    Errors: ``StartFailed``.
     """
     said = bytearray()
-    outputs = Outputs(lambda _, data: said.extend(data[: MOST_HEARD - len(said)]))
-    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    console = Console(lambda _, data: said.extend(data[: MOST_HEARD - len(said)]))
     try:
-        process = await execute(command, files=[nothing, *outputs.ends])
-    except StartFailed as error:
-        outputs.drain()
-        return CANNOT_RUN, str(error).encode()
-    finally:
-        os.close(nothing)
-    outputs.listen()
+        process = await execute(command, files=console.files)
+    except StartFailed:
+        console.drain()
+        raise
+    console.listen()
     try:
         code = await process.wait()
     finally:
         process.kill()
-        outputs.drain()
+        console.drain()
     return code, bytes(said)
 
 

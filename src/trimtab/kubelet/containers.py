@@ -16,18 +16,23 @@ from typing import Protocol
 from trimtab.api.kinds import Container, WholePod
 from trimtab.client import TrimtabError
 from trimtab.kubelet import commands, endings, limits, statuses
+from trimtab.kubelet.consoles import Console
 from trimtab.kubelet.environment import ConfigProblem
 from trimtab.kubelet.health import Health
-from trimtab.kubelet.images import Image, Unknown
+from trimtab.kubelet.images import Image, Malformed, Unknown
 from trimtab.kubelet.launching import Launched, launch
 from trimtab.kubelet.logs import Log
 from trimtab.kubelet.processes import Process, StartFailed
 from trimtab.kubelet.site import Site
 from trimtab.kubelet.starting import Place
 from trimtab.kubelet.statuses import Plain
+from trimtab.kubelet.waiting import Waiting, to_restart
 from trimtab.runtime.events import EventType
 
 START_ERROR = 128
+PULLED = (
+    'Container image "{}" already present on machine and can be accessed by the pod'
+)
 LEAST_GRACE = 2.0
 """Seconds that a process has after a hook used up the grace period."""
 
@@ -42,7 +47,11 @@ class Owner(Protocol):
 
     def changed(self) -> None: ...
 
-    def event(self, type: EventType, reason: str, message: str) -> None: ...
+    def is_last(self, run: ContainerRun) -> bool: ...
+
+    def event(
+        self, type: EventType, reason: str, message: str, *, field: str = ""
+    ) -> None: ...
 
 
 class ContainerRun:
@@ -52,13 +61,20 @@ class ContainerRun:
     of it will run any more.
     """
 
-    def __init__(self, spec: Container, owner: Owner, *, policy: str) -> None:
+    def __init__(
+        self, spec: Container, owner: Owner, *, policy: str, among: str = "containers"
+    ) -> None:
         self.spec = spec
         self.owner = owner
         self.policy = policy
+        self._field = f"spec.{among}{{{spec.name}}}"
+        self.counts = among == "containers" or statuses.is_sidecar(spec)
+        """Whether it can be ready: others end first, or are guests."""
         initial = statuses.INITIALIZING if owner.pod.spec.initContainers else ""
         self.state: Plain = statuses.waiting(initial or statuses.CREATING)
         self.last: Plain = {}
+        self._before: Plain = {}
+        """How it ended before it last ended."""
         self.restarts = 0
         self.ready = False
         self.started = False
@@ -81,18 +97,38 @@ class ContainerRun:
         self._failures = 0
         self._health = Health(self)
 
-    def status(self) -> Plain:
-        return {
+    def status(self, *, over: bool = False) -> Plain:
+        """What is said of it; ``over``: it waits for nothing any more."""
+        state, last = self.state, self.last
+        if over and "waiting" in state and last:
+            state, last = last, self._before
+        made = {
             "name": self.spec.name,
-            "state": self.state,
-            "lastState": self.last,
+            "state": state,
+            "lastState": last,
             "ready": self.ready,
             "restartCount": self.restarts,
             "image": self.spec.image,
             "imageID": self.spec.image if self._identity else "",
-            **({"containerID": self._identity} if self._identity else {}),
             "started": self.started,
+            **statuses.mounted(self.spec),
         }
+        if self._identity:
+            made |= {"containerID": self._identity, **statuses.allotted(self.spec)}
+        return made
+
+    @property
+    def console(self) -> Console | None:
+        """Where its process is heard and talked to, if it runs."""
+        return self._launched.console if self._launched and self.process else None
+
+    @property
+    def is_ready_at_once(self) -> bool:
+        """Whether it is ready as soon as it has started."""
+        return self.counts and self.spec.readinessProbe is None
+
+    def event(self, type: EventType, reason: str, message: str) -> None:
+        self.owner.event(type, reason, message, field=self._field)
 
     def resume(self, before: Plain) -> None:
         """Go on from what an earlier kubelet said; its processes are gone."""
@@ -105,9 +141,8 @@ class ContainerRun:
             self.last = {
                 "terminated": {
                     "exitCode": 137,
-                    "reason": "ContainerStatusUnknown",
-                    "message": "The container could not be located when the pod was "
-                    "terminated",
+                    "reason": statuses.LOST,
+                    "message": statuses.LOST_MESSAGE,
                     "startedAt": None,
                     "finishedAt": None,
                 }
@@ -130,13 +165,13 @@ class ContainerRun:
         try:
             while not self._halted.is_set():
                 code = await self._once()
+                self.succeeded = code == 0
                 if code is None or self._halted.is_set():
                     break
-                self.succeeded = code == 0
                 if not statuses.restarts(self.policy, code):
                     break
-                await self._pause()
-                self.restarts += 1
+                await to_restart(self, self._failures)
+                self.restarts += not self._halted.is_set()
         finally:
             self._health.stop()
             self.over.set()
@@ -165,22 +200,20 @@ class ContainerRun:
 
     async def _begin(self) -> Process | None:
         owner, spec = self.owner, self.spec
-        problems = 0
+        waiting = Waiting(self)
         while not self._halted.is_set():
             try:
                 image, command = owner.site.options.images.find(spec)
-                process = await self._start(image, command)
-                return process
+                self.event("Normal", "Pulled", PULLED.format(spec.image))
+                return await self._start(image, command)
             except Unknown as error:
-                problems += 1
-                await self._without_image(str(error), problems)
+                await waiting.for_image(str(error))
+            except Malformed as error:
+                await waiting.for_name(str(error))
             except (ConfigProblem, TrimtabError) as error:
                 if isinstance(error, StartFailed):
                     raise
-                problems += 1
-                self._wait("CreateContainerConfigError", str(error))
-                owner.event("Warning", "Failed", f"Error: {error}")
-                await self._sleep(self._pull_pause(problems))
+                await waiting.for_configuration(str(error))
         return None
 
     async def _start(self, image: Image, command: list[str]) -> Process:
@@ -194,106 +227,77 @@ class ContainerRun:
             site=owner.site,
             restarts=self.restarts,
         )
-        owner.event(
-            "Normal",
-            "Pulled",
-            f'Container image "{spec.image}" already present on machine and can be '
-            "accessed by the pod",
-        )
         self._launched, self.log, self.process = made, made.log, made.process
         return made.process
 
     def _running(self) -> None:
         owner = self.owner
         assert self.process is not None
+        self._created()
+        self._tell_limits()
         self._since = owner.site.now()
-        bits = owner.site.random.getrandbits(256)
-        self._identity = f"trimtab://{bits:064x}"
-        self._keep_last()
         self.state = statuses.running(self._since)
         probed = self.spec.startupProbe is not None
         hooked = self.spec.lifecycle is not None and self.spec.lifecycle.postStart
         self.started = not probed and not hooked
-        self.ready = self.started and self.spec.readinessProbe is None
+        self.ready = self.is_ready_at_once and self.started
         self._ran_out = False
         self._asked = self._halted.is_set()
-        owner.event("Normal", "Created", "Container created")
-        owner.event("Normal", "Started", "Container started")
+        self.event("Normal", "Started", "Container started")
         if self.started:
             self.began.set()
         owner.changed()
 
+    def _tell_limits(self) -> None:
+        """Say what cannot be kept here; memory is watched where no cgroup holds it."""
+        limit = self.spec.resources.limits.get("cpu")
+        if limit and self._launched and self._launched.group.cpu is None:
+            self.event(
+                "Warning",
+                "NoCPULimit",
+                "This node may not make cgroups, so nothing holds the container to its "
+                f"CPU limit of {limit}: run the node as root, or where its user owns a "
+                "cgroup.",
+            )
+
+    def _created(self) -> None:
+        bits = self.owner.site.random.getrandbits(256)
+        self._identity = f"trimtab://{bits:064x}"
+        self.event("Normal", "Created", "Container created")
+        self._keep_last()
+
     def _keep_last(self) -> None:
         if "terminated" in self.state:
-            self.last = self.state
+            self._before, self.last = self.last, self.state
 
     def _failed_to_start(self, why: str) -> int:
         owner = self.owner
-        now = owner.site.now()
-        self.owner.event("Warning", "Failed", f"Error: {why}")
-        self._keep_last()
+        self._created()
+        self.event("Warning", "Failed", f"Error: {why}")
         self.state = statuses.terminated(
-            START_ERROR, reason="StartError", message=why, since=None, now=now
+            START_ERROR,
+            reason="StartError",
+            message=why,
+            since=None,
+            now=owner.site.now(),
+            identity=self._identity,
         )
         self._failures += 1
         owner.changed()
         return START_ERROR
 
-    async def _without_image(self, why: str, problems: int) -> None:
-        event, image = self.owner.event, self.spec.image
-        if self.spec.imagePullPolicy == "Never":
-            text = f'Container image "{image}" is not present with pull policy of Never'
-            event("Warning", "ErrImageNeverPull", text)
-            self._wait("ErrImageNeverPull", text)
-            await self._sleep(self._pull_pause(problems))
-            return
-        event("Normal", "Pulling", f'Pulling image "{image}"')
-        event("Warning", "Failed", f'Failed to pull image "{image}": {why}')
-        event("Warning", "Failed", "Error: ErrImagePull")
-        self._wait("ErrImagePull", why)
-        if await self._sleep(min(1.0, self._pull_pause(problems) / 2)):
-            return
-        text = f'Back-off pulling image "{image}"'
-        event("Normal", "BackOff", text)
-        event("Warning", "Failed", "Error: ImagePullBackOff")
-        self._wait("ImagePullBackOff", f"{text}: ErrImagePull: {why}")
-        await self._sleep(self._pull_pause(problems))
-
-    def _wait(self, reason: str, message: str) -> None:
+    def wait(self, reason: str, message: str) -> None:
+        """Say what it waits for."""
         self._keep_last()
         self.state = statuses.waiting(reason, message)
         self.owner.changed()
 
-    def _pull_pause(self, problems: int) -> float:
-        site = self.owner.site
-        return site.options.pull.pause(problems, random=site.random)
-
-    async def _sleep(self, seconds: float) -> bool:
+    async def sleep(self, seconds: float) -> bool:
         """Wait, unless it is halted, which is True."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._halted.wait()
         return self._halted.is_set()
-
-    async def _pause(self) -> None:
-        """The first restart is at once; before each further one is a longer pause."""
-        site = self.owner.site
-        if self._failures <= 1:
-            return
-        pause = site.options.restart.pause(self._failures - 1, random=site.random)
-        pod = self.owner.pod.metadata
-        name = f"{pod.name}_{pod.namespace}({pod.uid})"
-        self.owner.event(
-            "Warning",
-            "BackOff",
-            f"Back-off restarting failed container {self.spec.name} in pod {name}",
-        )
-        self._wait(
-            "CrashLoopBackOff",
-            f"back-off {_go_duration(pause)} restarting failed "
-            f"container={self.spec.name} pod={name}",
-        )
-        await self._sleep(pause)
 
     # Watching
 
@@ -323,7 +327,7 @@ class ContainerRun:
         """End it well: its hook, SIGTERM, time, SIGKILL."""
         loop = asyncio.get_running_loop()
         why = self._why or f"Stopping container {self.spec.name}"
-        self.owner.event("Normal", "Killing", why)
+        self.event("Normal", "Killing", why)
         deadline = loop.time() + self._grace
         await self._health.pre_stop(process, self._grace)
         if not process.exit.done():
@@ -380,7 +384,7 @@ class ContainerRun:
         if code:
             address = owner.place.address
             for text in endings.taken_ports(self.spec, address):
-                owner.event("Warning", "PortTaken", text)
+                self.event("Warning", "PortTaken", text)
         owner.changed()
 
     # Commands
@@ -404,11 +408,3 @@ class ContainerRun:
             self._launched.order, command, self.process.pid, tty=tty
         )
         return await self.owner.site.warden.start(order, files=files)
-
-
-def _go_duration(seconds: float) -> str:
-    """A pause as Go prints it: 10s, 2m40s, 5m0s."""
-    if seconds < 60:
-        return f"{seconds:g}s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}m{rest}s"

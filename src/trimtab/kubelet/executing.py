@@ -1,4 +1,4 @@
-"""Executing: a command beside a container, with kubectl at the other end.
+"""Executing: a command beside a container, or its own process, with kubectl at the end.
 
 Each WebSocket message begins with the number of its channel: input, output, error, how
 it ended, the size of the terminal. The fifth version can also close one.
@@ -7,24 +7,20 @@ it ended, the size of the terminal. The fifth version can also close one.
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
-import struct
-import termios
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from trimtab.kubelet.consoles import Console
 from trimtab.kubelet.containers import ContainerRun
-from trimtab.kubelet.outputs import Outputs
 from trimtab.kubelet.processes import Process, StartFailed
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 INPUT, OUTPUT, ERROR, ENDED, SIZE, CLOSE = 0, 1, 2, 3, 4, 255
 SIGNALLED = 128
-CHUNK = 1 << 15
+CHANNELS = {"stdout": OUTPUT, "stderr": ERROR}
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -38,138 +34,95 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Session:
-    """One command of one client."""
+    """One client at one console.
 
-    def __init__(self, run: ContainerRun, command: Command, send: Send) -> None:
+    Flow: ``execute`` a command of its own, or ``attach`` to what runs, once.
+    """
+
+    def __init__(self, run: ContainerRun, send: Send) -> None:
         self._run = run
-        self._command = command
         self._send = send
         self._said: asyncio.Queue[bytes] = asyncio.Queue()
-        self._terminal = -1
-        self._input = -1
 
-    async def serve(self, messages: AsyncIterator[bytes]) -> None:
-        """Run it to its end; a client that goes takes the command with it."""
+    async def execute(self, command: Command, messages: AsyncIterator[bytes]) -> None:
+        """Run a command to its end; a client that goes takes it with it."""
+        console = Console(self._hear, stdin=command.stdin, tty=command.tty)
         try:
-            process = await self._start()
+            process = await self._run.execute(
+                command.argv, files=console.files, tty=command.tty
+            )
         except StartFailed as error:
+            console.drain()
             await self._send(bytes([ENDED]) + failure(str(error)))
             return
+        console.listen()
         try:
-            async with asyncio.TaskGroup() as group:
-                hearing = group.create_task(self._hear(messages, process))
-                telling = group.create_task(self._tell())
-                code = await process.wait()
-                self._finish()
-                hearing.cancel()
-                await telling
-            await self._send(bytes([ENDED]) + ending(code))
+            code = await self._converse(console, process, messages)
         finally:
             process.kill()
-            self._finish()
+            console.drain()
+        if code is not None:
+            await self._send(bytes([ENDED]) + ending(code))
 
-    async def _start(self) -> Process:
-        if self._command.tty:
-            return await self._start_terminal()
-        reading, writing = os.pipe2(os.O_CLOEXEC)
-        os.set_blocking(writing, False)
-        channels = {"stdout": OUTPUT, "stderr": ERROR}
-        self._outputs = Outputs(
-            lambda stream, data: self._said.put_nowait(bytes([channels[stream]]) + data)
-        )
+    async def attach(
+        self,
+        console: Console,
+        process: Process,
+        messages: AsyncIterator[bytes],
+        *,
+        stdin: bool,
+    ) -> None:
+        """Hear and talk to what runs; it goes on when the client goes.
+
+        Input that is open only once ends with the first who had it.
+        """
+        console.listeners.add(self._hear)
         try:
-            process = await self._run.execute(
-                self._command.argv, files=[reading, *self._outputs.ends]
-            )
-        except StartFailed:
-            os.close(writing)
-            self._outputs.drain()
-            raise
+            code = await self._converse(console, process, messages)
         finally:
-            os.close(reading)
-        self._outputs.listen()
-        self._input = writing
-        if not self._command.stdin:
-            self._close_input()
-        return process
+            console.listeners.discard(self._hear)
+            if stdin and self._run.spec.stdinOnce:
+                console.close_input()
+        if code is not None:
+            await self._send(bytes([ENDED]) + ending(0))
 
-    async def _start_terminal(self) -> Process:
-        ours, theirs = os.openpty()
-        try:
-            process = await self._run.execute(
-                self._command.argv, files=[theirs] * 3, tty=True
-            )
-        except StartFailed:
-            os.close(ours)
-            raise
-        finally:
-            os.close(theirs)
-        os.set_blocking(ours, False)
-        self._terminal = self._input = ours
-        asyncio.get_running_loop().add_reader(ours, self._terminal_ready)
-        return process
+    def _hear(self, stream: str, data: bytes) -> None:
+        self._said.put_nowait(bytes([CHANNELS[stream]]) + data)
 
-    def _terminal_ready(self) -> bool:
-        try:
-            data = os.read(self._terminal, CHUNK)
-        except BlockingIOError:
-            return False
-        except OSError:  # its other end is closed
-            data = b""
-        if data:
-            self._said.put_nowait(bytes([OUTPUT]) + data)
-        else:
-            asyncio.get_running_loop().remove_reader(self._terminal)
-        return bool(data)
-
-    def _finish(self) -> None:
-        """Take what it said at last, and close what is ours. Twice is once."""
-        if self._terminal >= 0:
-            while self._terminal_ready():
-                pass
-            asyncio.get_running_loop().remove_reader(self._terminal)
-            os.close(self._terminal)
-            self._terminal = self._input = -1
-        elif not self._command.tty:
-            self._close_input()
-            self._outputs.drain()
-        self._said.put_nowait(b"")
-
-    def _close_input(self) -> None:
-        if self._input >= 0 and self._terminal < 0:
-            os.close(self._input)
-            self._input = -1
+    async def _converse(
+        self, console: Console, process: Process, messages: AsyncIterator[bytes]
+    ) -> int | None:
+        """Carry to and fro until it has ended: its exit code. None: the client left."""
+        async with asyncio.TaskGroup() as group:
+            hearing = group.create_task(self._listen(console, messages))
+            telling = group.create_task(self._tell())
+            ended = group.create_task(process.wait())
+            await asyncio.wait((hearing, ended), return_when=asyncio.FIRST_COMPLETED)
+            hearing.cancel()
+            if not ended.done():
+                ended.cancel()
+                telling.cancel()
+                return None
+            console.drain()
+            self._said.put_nowait(b"")
+        return ended.result()
 
     async def _tell(self) -> None:
-        while message := await self._said.get():
-            await self._send(message)
+        with suppress(ConnectionError):  # that the client is gone is heard, too
+            while message := await self._said.get():
+                await self._send(message)
 
-    async def _hear(self, messages: AsyncIterator[bytes], process: Process) -> None:
+    async def _listen(self, console: Console, messages: AsyncIterator[bytes]) -> None:
         async for message in messages:
             channel, content = message[0], message[1:]
             if channel == INPUT:
-                await self._write(content)
-            elif channel == SIZE and self._terminal >= 0:
-                self._resize(content)
+                await console.write(content)
+            elif channel == SIZE:
+                with suppress(msgspec.DecodeError, KeyError):
+                    size = msgspec.json.decode(content, type=dict[str, int])
+                    console.resize(size["Height"], size["Width"])
             elif channel == CLOSE and content[:1] == bytes([INPUT]):
-                self._close_input()
-        process.kill()
-
-    async def _write(self, content: bytes) -> None:
-        while content and self._input >= 0:
-            try:
-                content = content[os.write(self._input, content) :]
-            except BlockingIOError:
-                await asyncio.sleep(0.005)
-            except OSError:
-                return self._close_input()
-        return None
-
-    def _resize(self, content: bytes) -> None:
-        with suppress(msgspec.DecodeError, KeyError, struct.error, OSError):
-            size = msgspec.json.decode(content, type=dict[str, int])
-            packed = struct.pack("HHHH", size["Height"], size["Width"], 0, 0)
-            fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, packed)
+                console.close_input()
 
 
 def ending(code: int) -> bytes:

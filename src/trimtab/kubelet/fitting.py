@@ -17,6 +17,10 @@ from trimtab.kubelet.statuses import is_sidecar
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 BLOCKING = ("NoSchedule", "NoExecute")
+NO_CLAIMS = "no new claims to deallocate"
+NO_VICTIMS = "No preemption victims found for incoming pod"
+NO_HELP = "Preemption is not helpful for scheduling"
+NOT_ELIGIBLE = "preemption: not eligible due to preemptionPolicy=Never."
 
 Amounts = dict[str, Quantity]
 
@@ -112,21 +116,23 @@ def _nowhere(
     count: int,
     crowded: list[tuple[Node, list[Demand]]],
 ) -> Verdict:
-    words = ", ".join(f"{times} {why}" for why, times in sorted(reasons.items()))
-    message = f"0/{count} nodes are available: {words}."
-    if pod.spec.preemptionPolicy != "Never":
-        for node, present in crowded:
-            victims = _victims(asked, node, present)
-            if victims:
-                return Verdict(
-                    message=message, victims=victims, nominated=node.metadata.name
-                )
-    why = "No preemption victims found for incoming pod"
-    if not crowded:
-        why = "Preemption is not helpful for scheduling"
-    return Verdict(
-        message=f"{message} preemption: 0/{count} nodes are available: {count} {why}."
-    )
+    message = _available(count, reasons)
+    if pod.spec.preemptionPolicy == "Never":
+        return Verdict(message=f"{message} {NO_CLAIMS}, {NOT_ELIGIBLE}")
+    for node, present in crowded:
+        victims = _victims(asked, node, present)
+        if victims:
+            return Verdict(
+                message=message, victims=victims, nominated=node.metadata.name
+            )
+    found = sum(not _shortages(asked, node, []) for node, _ in crowded)
+    useless = _available(count, Counter({NO_VICTIMS: found, NO_HELP: count - found}))
+    return Verdict(message=f"{message} {NO_CLAIMS}, preemption: {useless}")
+
+
+def _available(count: int, reasons: Counter[str]) -> str:
+    words = sorted(f"{times} {why}" for why, times in reasons.items() if times)
+    return f"0/{count} nodes are available: {', '.join(words)}."
 
 
 def _refusals(pod: WholePod, node: Node) -> list[str]:

@@ -23,27 +23,32 @@ WORDS = {
 }
 
 
-async def health(host: str, port: int, service: str) -> int:
-    """What ``grpc.health.v1.Health/Check`` answers.
+async def health(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    *,
+    address: str,
+    service: str,
+) -> int:
+    """What ``grpc.health.v1.Health/Check`` answers; the connection is closed then.
 
     Errors: ``OSError`` or ``EOFError`` if nobody speaks there, ``ValueError`` if the
     server answers without a message, which it does for an error.
     """
-    reader, writer = await asyncio.open_connection(host, port)
     try:
-        writer.write(PREFACE + frame(SETTINGS, 0, 0, b"") + asked(host, port, service))
+        writer.write(PREFACE + frame(SETTINGS, 0, 0, b"") + asked(address, service))
         return await _answer(reader, writer)
     finally:
         writer.close()
 
 
-def asked(host: str, port: int, service: str) -> bytes:
+def asked(address: str, service: str) -> bytes:
     """The request: its headers and its only message."""
     fields = {
         ":method": "POST",
         ":scheme": "http",
         ":path": "/grpc.health.v1.Health/Check",
-        ":authority": f"{host}:{port}",
+        ":authority": address,
         "content-type": "application/grpc",
         "te": "trailers",
         "user-agent": "kube-probe/1.36",

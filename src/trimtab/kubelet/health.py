@@ -43,7 +43,7 @@ class Health:
     def _started_up(self, process: Process) -> None:
         self._run.started = True
         self._run.began.set()
-        self._run.ready = self._run.spec.readinessProbe is None
+        self._run.ready = self._run.is_ready_at_once
         self._run.owner.changed()
         if self._run.spec.readinessProbe is not None:
             self._probe("Readiness", process, self._readiness)
@@ -64,7 +64,7 @@ class Health:
             probe,
             look=look,
             tell=lambda ok: tell(process, ok),
-            warn=lambda text: self._run.owner.event("Warning", "Unhealthy", text),
+            warn=lambda text: self._run.event("Warning", "Unhealthy", text),
         )
         group: asyncio.TaskGroup = self._run.owner.group
         self._probers.append(group.create_task(prober.run()))
@@ -86,11 +86,12 @@ class Health:
     def _unhealthy(self, kind: str, probe: Probe | None) -> None:
         own = probe.terminationGracePeriodSeconds if probe else None
         grace = self._grace() if own is None else own
-        name = self._run.spec.name
-        fate = "will be restarted" if self._run.policy != "Never" else "will be killed"
-        self._run.interrupt(
-            f"Container {name} failed {kind} probe, {fate}", float(grace)
-        )
+        why = f"Container {self._run.spec.name} failed {kind} probe"
+        if self._run.policy != "Never":
+            why += ", will be restarted"
+        elif self._run.owner.is_last(self._run):
+            why = ""  # it is the pod that is ended then
+        self._run.interrupt(why, float(grace))
 
     def stop(self) -> None:
         """Look no more."""
@@ -106,7 +107,7 @@ class Health:
         found = await self._hook(handler)
         if found.ok or process.exit.done():
             return True
-        self._run.owner.event("Warning", "FailedPostStartHook", "PostStartHook failed")
+        self._run.event("Warning", "FailedPostStartHook", "PostStartHook failed")
         self._run.interrupt("FailedPostStartHook", self._grace())
         return False
 
@@ -120,7 +121,7 @@ class Health:
             async with asyncio.timeout(grace):
                 found = await self._hook(handler)
         if not found.ok:
-            self._run.owner.event("Warning", "FailedPreStopHook", "PreStopHook failed")
+            self._run.event("Warning", "FailedPreStopHook", "PreStopHook failed")
 
     async def _hook(self, handler: LifecycleHandler) -> Checked:
         host = self._run.owner.place.address

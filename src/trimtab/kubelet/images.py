@@ -7,6 +7,7 @@ command itself, and whose program is there, needs no entry.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -20,6 +21,15 @@ from trimtab.client.errors import TrimtabError
 
 OURS = "trimtab.dev/"
 ENTRYPOINT = "entrypoint"
+_WORD = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_LABEL = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
+REFERENCE = re.compile(
+    rf"(?:(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?{_WORD}(?:/{_WORD})*"
+    r"(?::[\w][\w.-]{0,127})?"
+    r"(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+)
+"""Host, path, tag and digest of an image, of which only the path must be there."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -29,6 +39,10 @@ class ImageProblem(TrimtabError):
 
 class Unknown(Exception):
     """Nothing on this machine is known by an image's name."""
+
+
+class Malformed(Exception):
+    """An image's name is none that an image could have."""
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,10 +67,12 @@ class Images:
     def find(self, container: Container) -> tuple[Image, list[str]]:
         """What runs for a container: its image and its whole command line.
 
-        Errors: :class:`Unknown`, with the reason in a sentence.
+        Errors: :class:`Unknown`, with the reason in a sentence; :class:`Malformed`.
         """
         name = container.image
         image = self._table.get(name) or self._table.get(untagged(name))
+        if image is None:
+            check_name(name)
         command = list(container.command) or list(image.command if image else ())
         if image is not None:
             return image, [*_runnable(command, image, name), *container.args]
@@ -100,6 +116,30 @@ def untagged(name: str) -> str:
     name = name.partition("@")[0]
     head, colon, tail = name.rpartition(":")
     return head if colon and "/" not in tail else name
+
+
+def check_name(name: str) -> None:
+    """That a name is built as the names of images are.
+
+    Errors: :class:`Malformed`, in the words that a kubelet has for it.
+    """
+    why = _flaw(name)
+    if why is not None:
+        raise Malformed(
+            f'Failed to apply default image tag "{name}": couldn\'t parse image name '
+            f'"{name}": invalid reference format{why}'
+        )
+
+
+def _flaw(name: str) -> str | None:
+    head, slash, rest = name.partition("/")
+    is_host = head == "localhost" or set(".:") & set(head) or head != head.lower()
+    path = rest if slash and is_host else name
+    repository = path.partition("@")[0].partition(":")[0]
+    if repository != repository.lower():
+        return f": repository name ({repository}) must be lowercase"
+    whole = path if path is name else f"{head}/{path}"
+    return None if REFERENCE.fullmatch(whole) else ""
 
 
 def table(pairs: Iterable[str], *, file: Path | None = None) -> dict[str, Image]:

@@ -28,7 +28,6 @@ from trimtab.kubelet.processes import Warden
 from trimtab.kubelet.site import KubeletOptions, Site
 from trimtab.kubelet.warden import sweep
 from trimtab.runtime.events import Recorder
-from trimtab.runtime.lease import identity
 
 logger = logging.getLogger("trimtab.kubelet")
 
@@ -87,10 +86,12 @@ class Kubelet:
         self.services: ServiceNames | None = None
         """Who knows where Services are, if anybody here does."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._hosts: dict[str, str] = {}
+        """What the hosts files of a namespace say of Services."""
         self.recorder = Recorder(
             client,
             component="kubelet",
-            instance=identity(random),
+            instance=options.name,
             now=now,
             random=random,
             pending=4096,
@@ -102,8 +103,10 @@ class Kubelet:
         async with AsyncExitStack() as stack:
             stack.callback(os.close, _locked(options))
             _clean(options)
-            warden = await stack.enter_async_context(Warden(options.folder))
-            cgroups = self._cgroups(stack)
+            cgroups = self._cgroups()
+            tidy = cgroups.bases if cgroups is not None else ()
+            warden = Warden(options.folder, tidy=tidy)
+            await stack.enter_async_context(warden)
             self.site = Site(
                 self._client,
                 options,
@@ -136,14 +139,14 @@ class Kubelet:
                 finally:
                     await self._farewell()
 
-    def _cgroups(self, stack: AsyncExitStack) -> Cgroups | None:
+    def _cgroups(self) -> Cgroups | None:
+        """Where limits are kept; the warden removes it when all processes are gone."""
         if not self.options.cgroups:
             return None
-        # The same name each time: what a killed kubelet left is found and removed.
+        # The same name each time: what a killed warden left is found and removed.
         made = Cgroups(f"{crc32(str(self.options.folder).encode()):08x}")
         made.clear()
-        stack.callback(made.close)
-        return made if made.limits_memory else None
+        return made if made.bases else None
 
     async def _warden_lost(self, warden: Warden) -> None:
         await warden.lost.wait()
@@ -220,10 +223,15 @@ class Kubelet:
                 yield pod
 
     def rewrite_hosts(self) -> None:
-        """Where Services are has changed; pods that run see it in their hosts file."""
+        """Where Services are may have changed; pods see it in their hosts file."""
+        told: dict[str, str] = {}
         for run in self.runs.values():
-            if not run.over:
+            place = run.pod.metadata.namespace
+            if place not in told:
+                told[place] = self.site.hosts(place)
+            if not run.over and self._hosts.get(place) != told[place]:
                 run.rewrite_hosts()
+        self._hosts = told
 
     def _forget_folders(self) -> None:
         """Folders of pods that are not here any more."""
@@ -242,7 +250,7 @@ class Kubelet:
         running = [
             (each, each.process)
             for run in self.runs.values()
-            for each in (*run.mains, *run.inits)
+            for each in run.containers
             if each.process is not None
         ]
         tasks = list(self._tasks.values())

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 
 from trimtab.api.kinds import Container, WholePod
 from trimtab.kubelet import limits
+from trimtab.kubelet.consoles import Console
 from trimtab.kubelet.images import Image
 from trimtab.kubelet.logs import Log
-from trimtab.kubelet.outputs import Outputs
 from trimtab.kubelet.processes import Order, Process
 from trimtab.kubelet.site import Site
 from trimtab.kubelet.starting import Place, plan
@@ -24,13 +23,13 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True):
     order: Order
     group: limits.Group
     log: Log
-    outputs: Outputs
+    console: Console
     message: Path
     """Where it leaves its last words."""
 
     def close(self) -> None:
         """Nobody listens to it any more. Twice is once."""
-        self.outputs.drain()
+        self.console.drain()
         self.log.close()
 
 
@@ -60,28 +59,27 @@ async def launch(
         message=place.folder / "messages" / name,
     )
     group = _group(pod, container, site, restarts)
-    order = msgspec.structs.replace(made.order, cgroups=group.members)
+    order = msgspec.structs.replace(
+        made.order, cgroups=group.members, tty=bool(container.tty)
+    )
     path = place.folder / "logs" / container.name / f"{restarts}.log"
     log = Log(path, now=site.now, limits=site.options.logs)
     _forget_logs(path.parent, restarts)
-    outputs = Outputs(log.write)
-    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    console = Console(log.write, stdin=bool(container.stdin), tty=order.tty)
     try:
-        process = await site.warden.start(order, files=[nothing, *outputs.ends])
+        process = await site.warden.start(order, files=console.files)
     except BaseException:
-        outputs.drain()
+        console.drain()
         log.close()
         group.remove()
         raise
-    finally:
-        os.close(nothing)
-    outputs.listen()
+    console.listen()
     return Launched(
         process=process,
         order=order,
         group=group,
         log=log,
-        outputs=outputs,
+        console=console,
         message=made.message,
     )
 

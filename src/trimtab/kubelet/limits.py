@@ -63,8 +63,9 @@ class Cgroups:
         self._cpu = self._writable("" if self.unified else "cpu")
 
     @property
-    def limits_memory(self) -> bool:
-        return self._memory is not None
+    def bases(self) -> set[Path]:
+        """The folders in which all groups are; none where there can be no groups."""
+        return {each for each in (self._memory, self._cpu) if each is not None}
 
     def make(self, name: str, *, memory: int | None, milli: int | None) -> Group:
         """A group with these limits; parts that are not limited are left out."""
@@ -82,20 +83,10 @@ class Cgroups:
 
     def clear(self) -> None:
         """Remove the groups of containers that are gone."""
-        for base in self._bases():
+        for base in self.bases:
             for each in base.glob("*/"):
                 with suppress(OSError):
                     each.rmdir()
-
-    def close(self) -> None:
-        """Remove all that is ours."""
-        self.clear()
-        for base in self._bases():
-            with suppress(OSError):
-                base.rmdir()
-
-    def _bases(self) -> set[Path]:
-        return {each for each in (self._memory, self._cpu) if each is not None}
 
     def _part(self, base: Path | None, name: str) -> Path | None:
         if base is None:

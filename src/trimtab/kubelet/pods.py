@@ -29,6 +29,9 @@ from trimtab.runtime.events import EventType
 logger = logging.getLogger("trimtab.kubelet")
 
 GRACE = 30
+GUESTS = "ephemeralContainers"
+EVICTION_GRACE = 1.0
+"""Seconds that a pod has that takes more than it may."""
 RETRY = 1.0
 """Seconds before something that the server did not do is asked for again."""
 DEADLINE = Outcome(
@@ -64,16 +67,23 @@ class PodRun:
         once = "OnFailure" if policy == "Always" else policy
         self.inits = [
             ContainerRun(
-                each, self, policy="Always" if statuses.is_sidecar(each) else once
+                each,
+                self,
+                policy="Always" if statuses.is_sidecar(each) else once,
+                among="initContainers",
             )
             for each in pod.spec.initContainers
         ]
+        self.guests: list[ContainerRun] = []
+        """Ephemeral containers, as they come; they run once and count for nothing."""
         self.mains = [
             ContainerRun(each, self, policy=policy) for each in pod.spec.containers
         ]
         self.over = False
         """No process of it runs or will run; the status says so soon."""
         self.sandbox = False
+        self.initialized = not self.inits
+        """All that had to end or begin before the others did."""
         self.started = pod.status.startTime or site.now()
         self.outcome = Outcome()
         self.ending = asyncio.Event()
@@ -87,12 +97,24 @@ class PodRun:
         before = self.pod.status
         known = {
             each.name: wire(each)
-            for each in (*before.initContainerStatuses, *before.containerStatuses)
+            for each in (
+                *before.initContainerStatuses,
+                *before.containerStatuses,
+                *before.ephemeralContainerStatuses,
+            )
         }
         for each in (*self.inits, *self.mains):
             if each.spec.name in known:
                 each.resume(known[each.spec.name])
+        for spec in self.pod.spec.ephemeralContainers:
+            if spec.name in known:  # it ran, and runs only once
+                guest = ContainerRun(spec, self, policy="Never", among=GUESTS)
+                guest.resume(known[spec.name])
+                guest.state, guest.last, guest.restarts = guest.last, {}, 0
+                guest.over.set()
+                self.guests.append(guest)
         began = any("terminated" in each.last for each in self.mains)
+        self.initialized |= began
         if began and policy == "Never":
             for each in self.mains:
                 each.state = each.last or each.state
@@ -102,10 +124,15 @@ class PodRun:
             self.ending.set()
 
     def named(self, name: str) -> ContainerRun | None:
-        for each in (*self.mains, *self.inits):
+        for each in self.containers:
             if each.spec.name == name:
                 return each
         return None
+
+    @property
+    def containers(self) -> tuple[ContainerRun, ...]:
+        """All of them; the ones that the pod is for first."""
+        return (*self.mains, *self.inits, *self.guests)
 
     def update(self, pod: WholePod) -> None:
         """The object changed: its labels may be shown, its gates count, it may go."""
@@ -113,8 +140,10 @@ class PodRun:
         if pod.metadata.deletionTimestamp is not None:
             grace = pod.metadata.deletionGracePeriodSeconds
             self.end(float(GRACE if grace is None else grace))
-        elif pod.spec.readinessGates:
+            return
+        if pod.spec.readinessGates:
             self.changed()
+        self._welcome()
 
     def end(self, grace: float, outcome: Outcome | None = None) -> None:
         """Let it come to its end; a second call can only shorten the time."""
@@ -124,7 +153,7 @@ class PodRun:
             self.ending.set()
         elif grace < self._grace:
             self._grace = grace
-            for each in (*self.mains, *self.inits):
+            for each in self.containers:
                 each.halt(grace)
 
     def vanish(self) -> None:
@@ -137,12 +166,18 @@ class PodRun:
         """Whether the object is gone, or was removed at the end."""
         return self._gone
 
+    def is_last(self, run: ContainerRun) -> bool:
+        """Whether no other of its ordinary containers runs any more."""
+        return all(each is run or each.over.is_set() for each in self.mains)
+
     def changed(self) -> None:
         """Something is to be said about it."""
         self._reporter.changed()
 
-    def event(self, type: EventType, reason: str, message: str) -> None:
-        self.site.recorder.event(self.pod, type, reason, message)
+    def event(
+        self, type: EventType, reason: str, message: str, *, field: str = ""
+    ) -> None:
+        self.site.recorder.event(self.pod, type, reason, message, field=field)
 
     async def run(self) -> None:
         try:
@@ -165,7 +200,7 @@ class PodRun:
         await self._finish()
 
     def _kill(self) -> None:
-        for each in (*self.mains, *self.inits):
+        for each in self.containers:
             if each.process is not None:
                 each.process.kill()
 
@@ -189,9 +224,13 @@ class PodRun:
     # Living
 
     async def _live(self) -> None:
-        if await self._prepare() and await self._initialize():
-            await self._work()
+        if await self._prepare():
+            self._welcome()
+            if await self._initialize():
+                self.initialized = True
+                await self._work()
         await self._end_sidecars()
+        await self._end_guests()
         await self.site.warden.sweep(self.pod.metadata.uid)
 
     async def _prepare(self) -> bool:
@@ -231,6 +270,7 @@ class PodRun:
             if not await self._until(done):
                 each.halt(self._grace)
                 await each.over.wait()
+                each.ready = each.succeeded and not sidecar
                 return False
             if sidecar:
                 continue
@@ -261,7 +301,7 @@ class PodRun:
                 break
         if self.ending.is_set():
             for each in self.mains:
-                each.halt(self._grace, self.outcome.message)
+                each.halt(self._grace)
             for each in self.mains:
                 await each.over.wait()
 
@@ -271,6 +311,22 @@ class PodRun:
             if each.began.is_set() and not each.over.is_set():
                 each.halt(self._grace if self.ending.is_set() else self._usual_grace())
                 await each.over.wait()
+
+    def _welcome(self) -> None:
+        """Start the ephemeral containers that are new."""
+        if not self.sandbox or self.over or self.ending.is_set():
+            return
+        for spec in self.pod.spec.ephemeralContainers[len(self.guests) :]:
+            guest = ContainerRun(spec, self, policy="Never", among=GUESTS)
+            self.guests.append(guest)
+            self.group.create_task(guest.live())
+            self.changed()
+
+    async def _end_guests(self) -> None:
+        for each in self.guests:
+            each.halt(self._grace if self.ending.is_set() else self._usual_grace())
+        for each in self.guests:
+            await each.over.wait()
 
     async def _keep(self) -> None:
         """Keep up what follows the cluster, and hold volumes to their size."""
@@ -306,17 +362,9 @@ class PodRun:
         """End it because it takes more than it may."""
         self.event("Warning", "Evicted", message)
         self.end(
-            0.0,
+            EVICTION_GRACE,
             Outcome(
-                phase=statuses.FAILED,
-                reason="Evicted",
-                message=message,
-                condition={
-                    "type": "DisruptionTarget",
-                    "status": "True",
-                    "reason": "TerminationByKubelet",
-                    "message": message,
-                },
+                phase=statuses.FAILED, reason="Evicted", message=message, firm=False
             ),
         )
 

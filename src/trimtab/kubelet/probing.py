@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
 from trimtab.api.kinds import Container, Probe
 from trimtab.kubelet import checks
 from trimtab.kubelet.checks import Checked
+
+UNKNOWN = "errored and resulted in unknown state"
 
 Kind = Literal["Startup", "Liveness", "Readiness"]
 
@@ -17,39 +19,37 @@ async def check(
     probe: Probe, container: Container, host: str, run: checks.Run
 ) -> Checked:
     """One look; what takes too long, or cannot be asked, did not go well."""
-    seconds = float(probe.timeoutSeconds or 1)
-    try:
-        async with asyncio.timeout(seconds):
-            return await _check(probe, container, host, run)
-    except TimeoutError:
-        if probe.exec is not None:
-            words = " ".join(probe.exec.command)
-            return Checked(
-                False, f'command timed out: "{words}" timed out after {seconds:g}s'
-            )
-        return Checked(
-            False,
-            "context deadline exceeded (no answer came in time)",
-        )
-    except ValueError as error:
-        return Checked(False, str(error))
-
-
-async def _check(
-    probe: Probe, container: Container, host: str, run: checks.Run
-) -> Checked:
+    within = float(probe.timeoutSeconds or 1)
     if probe.exec is not None:
-        return await checks.by_command(probe.exec.command, run)
-    if probe.httpGet is not None:
-        action = probe.httpGet
-        port = checks.port_of(container, action.port)
-        return await checks.by_request(action, action.host or host, port)
-    if probe.tcpSocket is not None:
-        port = checks.port_of(container, probe.tcpSocket.port)
-        return await checks.by_connection(probe.tcpSocket.host or host, port)
+        return await _by_command(probe.exec.command, run, within)
     if probe.grpc is not None:
-        return await checks.by_grpc(host, probe.grpc.port, probe.grpc.service or "")
+        port, service = probe.grpc.port, probe.grpc.service or ""
+        return await checks.by_grpc(host, port, service, within=within)
+    try:
+        if probe.httpGet is not None:
+            action, host = probe.httpGet, probe.httpGet.host or host
+            port = checks.port_of(container, action.port)
+            return await checks.by_request(action, host, port, within=within)
+        if probe.tcpSocket is not None:
+            port = checks.port_of(container, probe.tcpSocket.port)
+            host = probe.tcpSocket.host or host
+            return await checks.by_connection(host, port, within=within)
+    except ValueError as error:  # the container has no port of that name
+        return Checked(None, str(error))
     return Checked(True)
+
+
+async def _by_command(
+    command: Sequence[str], run: checks.Run, within: float
+) -> Checked:
+    try:
+        async with asyncio.timeout(within):
+            return await checks.by_command(command, run)
+    except TimeoutError:
+        words = " ".join(command)
+        return Checked(
+            False, f'command timed out: "{words}" timed out after {within:g}s'
+        )
 
 
 class Prober:
@@ -91,6 +91,8 @@ class Prober:
             await asyncio.sleep(max(0.0, self._period - (loop.time() - began)))
 
     def _saw(self, found: Checked) -> None:
+        if found.ok is None:
+            return self._warn(f"{self._kind} probe {UNKNOWN}: {found.output}")
         if not found.ok:
             self._warn(f"{self._kind} probe failed: {found.output}")
         self._streak = self._streak + 1 if found.ok is self._last else 1

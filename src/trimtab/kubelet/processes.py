@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +95,13 @@ class Warden:
 
     Flow: ``async with Warden(folder)``; ``start`` any number of times.
 
-    Guarantees: no process outlives the block, nor this process, however it ends.
+    Guarantees: no process outlives the block, nor this process, however it ends; nor
+    do the folders of cgroups in ``tidy``.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, tidy: Iterable[Path] = ()) -> None:
         self._folder = folder
+        self._tidy = [str(each) for each in tidy]
         self._numbers = 0
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._processes: dict[int, Process] = {}
@@ -114,7 +116,15 @@ class Warden:
         number = theirs.fileno()
         staging = str(self._folder / "staging")
         self._popen = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(WARDEN), str(number), staging],
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                str(WARDEN),
+                str(number),
+                staging,
+                *self._tidy,
+            ],
             pass_fds=(number,),
             start_new_session=True,
             stdin=subprocess.DEVNULL,

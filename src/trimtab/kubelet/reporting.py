@@ -14,7 +14,7 @@ from trimtab.api.times import rfc3339
 from trimtab.client import ApiError, NotFound, TransportError
 from trimtab.kubelet import statuses
 from trimtab.kubelet.site import LOOPBACK
-from trimtab.kubelet.statuses import Plain
+from trimtab.kubelet.statuses import LOST, LOST_MESSAGE, Plain
 
 if TYPE_CHECKING:
     from trimtab.kubelet.pods import PodRun
@@ -54,20 +54,23 @@ class Reporter:
     def status(self) -> Plain:
         """All that there is to say."""
         now = self._run.site.now()
-        inits = [each.status() for each in self._run.inits]
-        mains = [each.status() for each in self._run.mains]
-        if self._run.over:
-            self._settle((*inits, *mains), now)
+        over, outcome = self._run.over, self._run.outcome
+        inits = [each.status(over=over) for each in self._run.inits]
+        mains = [each.status(over=over) for each in self._run.mains]
+        guests = [_guest(each.status()) for each in self._run.guests]
         phase = self._phase(inits, mains)
+        told = phase == outcome.phase or not over
         stated = statuses.conditions(
             self._run.pod,
             inits,
             mains,
             phase=phase,
-            sandbox=self._run.sandbox and not self._run.over,
+            sandbox=self._run.sandbox and not over,
         )
-        if self._run.outcome.condition:
-            stated.append(self._run.outcome.condition)
+        if over and phase not in statuses.TERMINAL:
+            phase = statuses.FAILED
+        if over and self._run.initialized:
+            _settle(mains, now)
         self._conditions = statuses.stamped(
             stated,
             self._conditions,
@@ -77,8 +80,8 @@ class Reporter:
         return {
             "phase": phase,
             "observedGeneration": self._run.pod.metadata.generation or None,
-            "reason": self._run.outcome.reason or None,
-            "message": self._run.outcome.message or None,
+            "reason": (told and outcome.reason) or None,
+            "message": (told and outcome.message) or None,
             "conditions": self._conditions,
             "startTime": rfc3339(self._run.started),
             "hostIP": LOOPBACK,
@@ -86,6 +89,7 @@ class Reporter:
             **self._addresses(),
             "initContainerStatuses": inits or None,
             "containerStatuses": mains,
+            **({"ephemeralContainerStatuses": guests} if guests else {}),
         }
 
     def _addresses(self) -> Plain:
@@ -95,27 +99,15 @@ class Reporter:
         return {"podIP": address, "podIPs": [REPLACE, {"ip": address}]}
 
     def _phase(self, inits: list[Plain], mains: list[Plain]) -> str:
-        if self._run.outcome.phase and self._run.over:
-            return self._run.outcome.phase
+        outcome = self._run.outcome
         phase = statuses.phase(self._run.pod, inits, mains, over=self._run.over)
+        if self._run.over and outcome.phase:
+            well = phase == statuses.SUCCEEDED and not outcome.firm
+            return phase if well else outcome.phase
         # A phase that is over is only told when nothing runs any more.
         if phase in statuses.TERMINAL and not self._run.over:
             return statuses.RUNNING
         return phase
-
-    def _settle(self, all: tuple[Plain, ...], now: datetime) -> None:
-        """Of a pod that is over no container waits: what never ran did not end well."""
-        for each in all:
-            if "waiting" in each["state"] and self._run.ending.is_set():
-                ended = each["lastState"] or statuses.terminated(
-                    137,
-                    reason="ContainerStatusUnknown",
-                    message="The container could not be located when the pod was "
-                    "terminated",
-                    since=None,
-                    now=now,
-                )
-                each["state"], each["lastState"] = ended, {}
 
     async def run(self) -> None:
         """Write what changed, as often as it changes and no more, until it is over."""
@@ -162,3 +154,17 @@ class Reporter:
             if error.status >= 500 or error.status == 429:
                 await asyncio.sleep(RETRY)
                 self._dirty.set()
+
+
+def _guest(status: Plain) -> Plain:
+    """Nobody asks an ephemeral container whether it has started."""
+    return {**status, "started": None}
+
+
+def _settle(mains: list[Plain], now: datetime) -> None:
+    """Of a pod that is over no container waits: what never ran did not end well."""
+    for each in mains:
+        if "waiting" in each["state"]:
+            each["state"] = statuses.terminated(
+                137, reason=LOST, message=LOST_MESSAGE, since=None, now=now
+            )

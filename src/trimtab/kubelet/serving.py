@@ -91,7 +91,7 @@ class Streams:
             return await self._log(request, run, container, asked)
         if asked.what == "exec":
             return await self._execute(request, container, asked)
-        raise Refused(501, "attach is not available: use exec, or logs --follow")
+        return await self._attach(request, container, asked)
 
     def keeps(self, asked: Asked) -> Path | None:
         """The folder of a pod that ended before this kubelet began, if it is here."""
@@ -144,8 +144,22 @@ class Streams:
         )
         socket = await _upgraded(request, PROTOCOLS)
         with suppress(ConnectionError):
-            session = Session(container, command, socket.send_bytes)
-            await session.serve(_messages(socket))
+            session = Session(container, socket.send_bytes)
+            await session.execute(command, _messages(socket))
+            await socket.close()
+        return socket
+
+    async def _attach(
+        self, request: BaseRequest, container: ContainerRun, asked: Asked
+    ) -> StreamResponse:
+        console, process = container.console, container.process
+        if console is None or process is None:
+            raise Refused(400, f"container not found ({container.spec.name!r})")
+        stdin = asked.flag("stdin", "input")
+        socket = await _upgraded(request, PROTOCOLS)
+        with suppress(ConnectionError):
+            session = Session(container, socket.send_bytes)
+            await session.attach(console, process, _messages(socket), stdin=stdin)
             await socket.close()
         return socket
 

@@ -146,10 +146,13 @@ def _identity(pod: WholePod, container: Container) -> tuple[int | None, int | No
     if os.geteuid() != 0:
         return None, None
     must = any(c is not None and c.runAsNonRoot for c in (shared, own))
-    if must and user in (None, 0):
+    if must and not user:
+        meta = pod.metadata
+        why = "container has runAsNonRoot and image will run as root"
+        if user == 0:
+            why = "container's runAsUser breaks non-root policy"
         raise ConfigProblem(
-            "container has runAsNonRoot and image will run as root (pod: "
-            f'"{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})", '
-            f"container: {container.name})"
+            f'{why} (pod: "{meta.name}_{meta.namespace}({meta.uid})", container: '
+            f"{container.name})"
         )
     return user, group

@@ -21,6 +21,8 @@ TERMINAL = (SUCCEEDED, FAILED)
 CREATING = "ContainerCreating"
 INITIALIZING = "PodInitializing"
 SIGNALLED = 128
+LOST = "ContainerStatusUnknown"
+LOST_MESSAGE = "The container could not be located when the pod was terminated"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,8 +31,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
-    condition: Plain | None = None
-    """A condition that tells of it, such as DisruptionTarget."""
+    firm: bool = True
+    """It holds also where all containers ended well by themselves."""
 
 
 def waiting(reason: str, message: str = "") -> Plain:
@@ -64,6 +66,34 @@ def terminated(
     return {"terminated": facts}
 
 
+def mounted(container: Container) -> Plain:
+    """What of its volumes is told of a container."""
+    mounts = []
+    for each in container.volumeMounts:
+        made: Plain = {"name": each.name, "mountPath": each.mountPath}
+        if each.readOnly:
+            made |= {"readOnly": True, "recursiveReadOnly": "Disabled"}
+        mounts.append(made)
+    return {"volumeMounts": mounts} if mounts else {}
+
+
+def allotted(container: Container) -> Plain:
+    """What of its resources is told of a container that was made."""
+    amounts = {
+        "limits": container.resources.limits,
+        "requests": container.resources.requests,
+    }
+    told = {
+        what: {name: str(amount) for name, amount in held.items()}
+        for what, held in amounts.items()
+        if held
+    }
+    made: Plain = {"resources": told}
+    if "requests" in told:
+        made["allocatedResources"] = told["requests"]
+    return made
+
+
 def is_sidecar(container: Container) -> bool:
     return container.restartPolicy == "Always"
 
@@ -84,28 +114,30 @@ def _ended(status: Plain) -> Plain | None:
 def phase(
     pod: WholePod, inits: Sequence[Plain], mains: Sequence[Plain], *, over: bool
 ) -> str:
-    """The phase that follows from the containers; ``over``: none starts any more."""
+    """The phase that follows from the containers; ``over``: none starts any more.
+
+    A pod that is over before all began is still pending by that, and so say its
+    conditions; that it failed then is for whoever knows that it is over.
+    """
     policy = pod.spec.restartPolicy or "Always"
     by_name = {each["name"]: each for each in (*inits, *mains)}
     for container in pod.spec.initContainers:
         status = by_name[container.name]
         if is_sidecar(container):
             if not status["started"] and not _any_began(mains):
-                return FAILED if over else PENDING
+                return PENDING
             continue
         ended = _ended(status)
-        if ended is None:
-            return FAILED if over else PENDING
-        if ended["exitCode"]:
-            return FAILED if over or policy == "Never" else PENDING
-        if "terminated" not in status["state"]:
+        if ended is not None and ended["exitCode"] and policy == "Never":
+            return FAILED
+        if "terminated" not in status["state"] or (ended and ended["exitCode"]):
             return PENDING
     ends = [_ended(status) for status in mains]
+    if any("waiting" in s["state"] and _ended(s) is None for s in mains):
+        return PENDING
     if over:
         done = all(end is not None and not end["exitCode"] for end in ends)
         return SUCCEEDED if done else FAILED
-    if any("waiting" in s["state"] and _ended(s) is None for s in mains):
-        return PENDING
     codes = [end["exitCode"] for end in ends if end is not None]
     if len(codes) < len(ends) or any(restarts(policy, code) for code in codes):
         return RUNNING

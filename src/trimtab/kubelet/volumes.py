@@ -274,9 +274,11 @@ def write_files(folder: Path, files: Files) -> None:
         return
     number = int(old.name.rpartition("_")[2]) + 1 if old is not None else 0
     fresh = folder / f"..{number:06}_{number}"
-    for path, (content, mode) in files.items():
-        _write(fresh / path, content, mode)
     fresh.mkdir(exist_ok=True)
+    for path, (content, mode) in files.items():
+        if "/" in path:
+            (fresh / path).parent.mkdir(parents=True, exist_ok=True)
+        _write(fresh / path, content, mode)
     temporary = folder / "..data_tmp"
     temporary.symlink_to(fresh.name)
     temporary.rename(link)
@@ -286,7 +288,6 @@ def write_files(folder: Path, files: Files) -> None:
 
 
 def _write(target: Path, content: bytes, mode: int) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
     number = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(number, "wb") as file:
         file.write(content)

@@ -181,6 +181,15 @@ def children() -> list[int]:
     return found
 
 
+def remove_groups(base: str) -> None:
+    """Remove the cgroups in a folder, and it; nobody is in them any more."""
+    with contextlib.suppress(OSError):
+        for each in os.scandir(base):
+            if each.is_dir():
+                os.rmdir(each.path)
+        os.rmdir(base)
+
+
 def sweep(pod: str) -> int:
     """Kill whatever carries a pod's mark in its environment; how many that were."""
     mark = MARK + pod.encode() + b"\0"
@@ -241,9 +250,12 @@ def become(order: Order, descriptors: list[int]) -> None:
     os.umask(0o022)
     os.chdir(order["cwd"])
     become_user(order)
-    environment = order["env"]
     argv = order["argv"]
-    os.execvpe(argv[0], argv, environment)
+    try:
+        os.execvpe(argv[0], argv, order["env"])
+    except OSError as error:
+        why = os.strerror(error.errno or 0).lower()
+        raise OSError(f'exec: "{argv[0]}": {why}') from error
 
 
 def become_user(order: Order) -> None:
@@ -404,6 +416,8 @@ def main() -> None:
     facts = {"mounts": can_mount(staging), "pid": os.getpid()}
     control.send(json.dumps(facts).encode())
     Warden(control).run()
+    for base in sys.argv[3:]:
+        remove_groups(base)
 
 
 if __name__ == "__main__":

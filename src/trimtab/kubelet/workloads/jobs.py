@@ -5,31 +5,62 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from trimtab.api.times import parse_rfc3339, rfc3339
+from trimtab.kubelet.workloads.counting import (
+    INDEX,
+    Sums,
+    failed_before,
+    failure,
+    finished,
+    is_indexed,
+    last_failure,
+    missing,
+    pending_indexes,
+    settled,
+    summed,
+    tries,
+)
 from trimtab.kubelet.workloads.kinds import Job, Plain, TemplatePod
 from trimtab.kubelet.workloads.pods import (
     LONGEST,
     cleaned,
-    is_active,
     is_ready,
     made_from,
-    restarts,
     suffix,
 )
+from trimtab.kubelet.workloads.policies import enough, spans
 from trimtab.runtime.backoff import Backoff
 from trimtab.runtime.context import Context
 from trimtab.runtime.reconcile import Result
 
-INDEX = "batch.kubernetes.io/job-completion-index"
+OURS = (None, "kubernetes.io/job-controller")
+"""Who reconciles a Job, if it is for us to do."""
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
-BACKOFF_LIMIT = 6
+LONGEST_HOST = 63
 PAUSES = Backoff(first=10.0, factor=2.0, cap=600.0, jitter=0.0)
 
-LIMIT = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
-LATE = ("DeadlineExceeded", "Job was active longer than specified deadline")
-ENOUGH = ("CompletionsReached", "Reached expected number of succeeded pods")
+
+class Ending(NamedTuple):
+    """That a Job is to end, and why: first said so, and again when no pod is left."""
+
+    well: bool
+    reason: str
+    message: str
+
+    @property
+    def first(self) -> str:
+        return "SuccessCriteriaMet" if self.well else "FailureTarget"
+
+    @property
+    def last(self) -> str:
+        return "Complete" if self.well else "Failed"
+
+
+ENOUGH = Ending(True, "CompletionsReached", "Reached expected number of succeeded pods")
 
 
 class Jobs:
@@ -42,83 +73,95 @@ class Jobs:
     async def __call__(self, job: Job, ctx: Context) -> Result:
         if over_since(job):
             return await self._clean(job, ctx)
-        pods = ctx.children(TemplatePod)
-        active = [each for each in pods if is_active(each)]
-        counts = _counted(job, pods)
-        failure = _failure(job, pods, ctx.now)
-        if failure is not None:
-            await self._end(ctx, active)
-            return await self._tell(job, ctx, pods, [], failed=failure)
-        if _is_complete(job, counts, active):
-            await self._end(ctx, active)
-            return await self._tell(job, ctx, pods, [], done=True)
+        if job.metadata.deletionTimestamp or job.spec.managedBy not in OURS:
+            return Result()
+        sums = summed(job, ctx.children(TemplatePod))
+        left = _left(job, ctx.now)
+        ending = _ending(job, sums, late=left is not None and left <= 0)
+        if ending is not None:
+            sums = settled(job, sums, well=ending.well, known=_is_ending(job))
+            # First: pods that go because of it would count as failures of their own.
+            await self._tell(job, ctx, _without(sums, sums.active), ending)
+            await self._end(ctx, sums, sums.active)
+            return Result()
         wait: float | None = None
         if job.spec.suspend:
-            await self._end(ctx, active)
-            active = []
+            sums = await self._end(ctx, sums, sums.active)
         else:
-            wait, active = await self._work(job, ctx, pods, active)
-        result = await self._tell(job, ctx, pods, active)
-        waits = [each for each in (wait, _left(job, ctx.now)) if each is not None]
-        return Result(after=min(waits)) if waits else result
+            wait, sums = await self._work(job, ctx, sums)
+        await self._tell(job, ctx, sums)
+        waits = [each for each in (wait, left) if each is not None]
+        return Result(after=min(waits)) if waits else Result()
 
     async def _work(
-        self,
-        job: Job,
-        ctx: Context,
-        pods: Sequence[TemplatePod],
-        active: list[TemplatePod],
-    ) -> tuple[float | None, list[TemplatePod]]:
+        self, job: Job, ctx: Context, sums: Sums
+    ) -> tuple[float | None, Sums]:
         """Have as many pods at work as there should be, after a pause if one failed."""
-        wanted = _wanted(job, pods)
-        if len(active) > wanted:
-            await self._end(ctx, active[wanted:])
-            return None, active[:wanted]
-        missing = wanted - len(active)
-        if not missing:
-            return None, active
-        wait = self._pause(pods, ctx.now)
+        count = missing(job, sums)
+        if count < 0:
+            return None, await self._end(ctx, sums, sums.active[count:])
+        if not count:
+            return None, sums
+        chosen: Sequence[int | None] = [None] * count
+        waits = [self._pause(sums, ctx.now)]
+        if is_indexed(job):
+            chosen = pending_indexes(job, sums)[:count]
+            if job.spec.backoffLimitPerIndex is not None:
+                pauses = {each: self._pause_of(each, sums, ctx.now) for each in chosen}
+                chosen = [each for each in chosen if pauses[each] <= 0]
+                waits = [each for each in pauses.values() if each > 0 and not chosen]
+        wait = min(waits, default=0.0)
         if wait > 0:
-            return wait, active
-        indexes = _free_indexes(job, pods)
-        for position in range(missing):
-            index = indexes[position] if indexes else None
-            active.append(await self._create(job, ctx, index))
-        return None, active
+            return wait, sums
+        made = [await self._create(job, ctx, each, sums) for each in chosen]
+        return None, msgspec.structs.replace(sums, active=[*sums.active, *made])
 
-    async def _create(self, job: Job, ctx: Context, index: int | None) -> TemplatePod:
+    async def _create(
+        self, job: Job, ctx: Context, index: int | None, sums: Sums
+    ) -> TemplatePod:
         meta, template = job.metadata, job.spec.template
         middle = "" if index is None else f"-{index}"
         name = f"{meta.name[: LONGEST - len(middle)]}{middle}-{suffix(self._random)}"
-        spec, extra = template.get("spec") or {}, {}
+        spec, extra, told = template.get("spec") or {}, {}, {}
         if index is not None:
             extra = {INDEX: str(index)}
-            spec = _indexed(spec, index)
+            told = failed_before(job, index, sums)
+            spec = _indexed(spec, index, f"{meta.name}-{index}")
         pod = made_from(
             template,
             name=name,
             namespace=meta.namespace,
             labels=extra,
-            annotations=extra,
+            annotations={**extra, **told},
             spec=spec,
         )
         made = await ctx.apply(pod)
         ctx.event("SuccessfulCreate", f"Created pod: {name}")
         return made
 
-    def _pause(self, pods: Iterable[TemplatePod], now: datetime) -> float:
-        ends = sorted(
-            end for each in pods if each.status.phase == "Failed" for end in _ends(each)
-        )
+    def _pause(self, sums: Sums, now: datetime) -> float:
+        """Seconds until a pod may follow those that failed since one succeeded."""
+        times = map(finished, sums.failures)
+        ends = [each for each in times if each > sums.succeeded_at]
         if not ends:
             return 0.0
         pause = self._pauses.pause(len(ends), random=self._random)
         return pause - (now - ends[-1]).total_seconds()
 
-    async def _end(self, ctx: Context, pods: Iterable[TemplatePod]) -> None:
-        for each in pods:
+    def _pause_of(self, index: int | None, sums: Sums, now: datetime) -> float:
+        last = None if index is None else last_failure(index, sums)
+        if last is None:
+            return 0.0
+        pause = self._pauses.pause(tries(last), random=self._random)
+        return pause - (now - finished(last)).total_seconds()
+
+    async def _end(self, ctx: Context, sums: Sums, pods: Iterable[TemplatePod]) -> Sums:
+        """Delete pods that were at work; they are going from then on."""
+        gone = list(pods)
+        for each in gone:
             await ctx.delete(each)
             ctx.event("SuccessfulDelete", f"Deleted pod: {each.metadata.name}")
+        return _without(sums, gone)
 
     async def _clean(self, job: Job, ctx: Context) -> Result:
         """A Job that is over goes when it was kept for long enough."""
@@ -132,44 +175,58 @@ class Jobs:
         return Result()
 
     async def _tell(
-        self,
-        job: Job,
-        ctx: Context,
-        pods: Sequence[TemplatePod],
-        active: Sequence[TemplatePod],
-        *,
-        failed: tuple[str, str] | None = None,
-        done: bool = False,
-    ) -> Result:
-        counts = _counted(job, pods)
-        now = rfc3339(ctx.now)
-        status: Plain = {
-            "active": len(active),
-            "ready": sum(map(is_ready, active)),
-            "succeeded": counts["succeeded"],
-            "failed": counts["failed"],
-            "conditions": _conditions(job, now, failed=failed, done=done),
-        }
-        if job.status.startTime is None and not job.spec.suspend:
-            status["startTime"] = now
-        if _is_indexed(job):
-            status["completedIndexes"] = spans(_completed(pods))
-        if done:
-            status["completionTime"] = now
-            ctx.event("Completed", "Job completed")
-        if failed:
-            ctx.event(*failed, type="Warning")
-        held = job.status
-        changed = {k: v for k, v in status.items() if getattr(held, k) != v}
-        if changed:
+        self, job: Job, ctx: Context, sums: Sums, ending: Ending | None = None
+    ) -> None:
+        over = ending is not None and not sums.going
+        status = _status(job, sums, ctx.now, ending=ending, over=over)
+        held, meta = job.status, job.metadata
+        if any(getattr(held, key) != value for key, value in status.items()):
+            # What was counted from an older state of the Job must not be written.
+            revision = {"resourceVersion": meta.resourceVersion}
             await ctx.client.patch(
                 Job,
-                job.metadata.name,
-                {"status": status},
-                namespace=job.metadata.namespace,
+                meta.name,
+                {"metadata": revision, "status": status},
+                namespace=meta.namespace,
                 subresource="status",
             )
-        return Result()
+        if ending is None:
+            _tell_suspension(job, ctx)
+        elif over and ending.well:
+            ctx.event("Completed", "Job completed")
+        elif over:
+            ctx.event(ending.reason, ending.message, type="Warning")
+
+
+def _without(sums: Sums, gone: Sequence[TemplatePod]) -> Sums:
+    left = [each for each in sums.active if each not in gone]
+    return msgspec.structs.replace(sums, active=left, going=[*sums.going, *gone])
+
+
+def _status(
+    job: Job, sums: Sums, now: datetime, *, ending: Ending | None, over: bool
+) -> Plain:
+    stamp = rfc3339(now)
+    status: Plain = {
+        "active": len(sums.active),
+        "ready": sum(map(is_ready, sums.active)),
+        "terminating": len(sums.going),
+        "succeeded": sums.succeeded,
+        "failed": sums.failed,
+        "conditions": _conditions(job, stamp, ending=ending, over=over),
+    }
+    began = job.status.startTime
+    if job.spec.suspend and began is not None and ending is None:
+        status["startTime"] = None
+    elif not job.spec.suspend and (began is None or _is_suspended(job)):
+        status["startTime"] = stamp
+    if is_indexed(job):
+        status["completedIndexes"] = spans(sorted(sums.completed))
+        if job.spec.backoffLimitPerIndex is not None:
+            status["failedIndexes"] = spans(sorted(sums.broken))
+    if over and ending is not None and ending.well:
+        status["completionTime"] = stamp
+    return status
 
 
 def over_since(job: Job) -> datetime | None:
@@ -187,64 +244,36 @@ def succeeded(job: Job) -> bool:
     )
 
 
-def _is_indexed(job: Job) -> bool:
-    return job.spec.completionMode == "Indexed"
+def _stated(job: Job, type: str) -> Plain | None:
+    """A condition that a Job has, if it is true."""
+    for each in job.status.conditions:
+        if each["type"] == type and each["status"] == "True":
+            return each
+    return None
 
 
-def _index(pod: TemplatePod) -> int:
-    return int(pod.metadata.annotations.get(INDEX, "-1"))
+def _is_ending(job: Job) -> bool:
+    """Whether it was said before that a Job is to end."""
+    return any(_stated(job, Ending(well, "", "").first) for well in (True, False))
 
 
-def _completed(pods: Iterable[TemplatePod]) -> list[int]:
-    return sorted({_index(e) for e in pods if e.status.phase == "Succeeded"})
-
-
-def _free_indexes(job: Job, pods: Sequence[TemplatePod]) -> list[int]:
-    if not _is_indexed(job):
-        return []
-    taken = {_index(each) for each in pods if is_active(each)} | set(_completed(pods))
-    return [each for each in range(job.spec.completions or 0) if each not in taken]
-
-
-def _counted(job: Job, pods: Sequence[TemplatePod]) -> dict[str, int]:
-    """What succeeded and failed; what was counted once stays counted."""
-    held = job.status
-    good = sum(each.status.phase == "Succeeded" for each in pods)
-    if _is_indexed(job):
-        good = len(_completed(pods))
-    bad = sum(each.status.phase == "Failed" for each in pods)
-    return {"succeeded": max(held.succeeded, good), "failed": max(held.failed, bad)}
-
-
-def _wanted(job: Job, pods: Sequence[TemplatePod]) -> int:
-    parallel = 1 if job.spec.parallelism is None else job.spec.parallelism
-    if job.spec.completions is None:
-        # A queue of work: once one pod succeeded, no new one is begun.
-        begun = sum(map(is_active, pods))
-        return begun if _counted(job, pods)["succeeded"] else parallel
-    return min(parallel, job.spec.completions - _counted(job, pods)["succeeded"])
-
-
-def _is_complete(
-    job: Job, counts: dict[str, int], active: Sequence[TemplatePod]
-) -> bool:
-    if job.spec.completions is None:
-        return counts["succeeded"] > 0 and not active
-    return counts["succeeded"] >= job.spec.completions
-
-
-def _failure(
-    job: Job, pods: Sequence[TemplatePod], now: datetime
-) -> tuple[str, str] | None:
-    limit = BACKOFF_LIMIT if job.spec.backoffLimit is None else job.spec.backoffLimit
-    if _counted(job, pods)["failed"] > limit:
-        return LIMIT
-    running = [each for each in pods if is_active(each)]
-    policy = (job.spec.template.get("spec") or {}).get("restartPolicy")
-    if policy == "OnFailure" and running and restarts(running) > limit:
-        return LIMIT
-    left = _left(job, now)
-    return LATE if left is not None and left <= 0 else None
+def _ending(job: Job, sums: Sums, *, late: bool) -> Ending | None:
+    """Whether a Job is to end; what was said once is not taken back."""
+    for well in (True, False):
+        known = _stated(job, Ending(well, "", "").first)
+        if known is not None:
+            return Ending(well, known.get("reason", ""), known.get("message", ""))
+    failed = failure(job, sums, late=late)
+    if failed is not None:
+        return Ending(False, *failed)
+    completions = job.spec.completions
+    if is_indexed(job):
+        rule = enough(job.spec.successPolicy, sums.completed, completions or 0)
+        if rule:
+            return Ending(True, "SuccessPolicy", rule)
+    if completions is None:
+        return ENOUGH if sums.succeeded and not sums.active else None
+    return ENOUGH if sums.succeeded >= completions else None
 
 
 def _left(job: Job, now: datetime) -> float | None:
@@ -255,26 +284,31 @@ def _left(job: Job, now: datetime) -> float | None:
     return deadline - (now - since).total_seconds()
 
 
-def _ends(pod: TemplatePod) -> Iterable[datetime]:
-    for each in pod.status.containerStatuses:
-        ended = each.state.terminated
-        if ended is not None and ended.finishedAt is not None:
-            yield ended.finishedAt
-
-
-def _indexed(spec: Plain, index: int) -> Plain:
+def _indexed(spec: Plain, index: int, host: str) -> Plain:
     """The pod's spec with its index among the variables of every container."""
-    made = cleaned(spec)
+    made: Plain = cleaned(spec)
     variable = {"name": INDEX_VARIABLE, "value": str(index)}
     for key in ("initContainers", "containers"):
         for each in made.get(key) or ():
             each["env"] = [*(each.get("env") or ()), variable]
-    made.setdefault("hostname", None)
-    return {key: value for key, value in made.items() if value is not None}
+    if len(host) <= LONGEST_HOST and "." not in host:
+        made["hostname"] = host
+    return made
+
+
+def _is_suspended(job: Job) -> bool:
+    """Whether a Job is told to be suspended."""
+    return _stated(job, "Suspended") is not None
+
+
+def _tell_suspension(job: Job, ctx: Context) -> None:
+    if bool(job.spec.suspend) is not _is_suspended(job):
+        word = "Suspended" if job.spec.suspend else "Resumed"
+        ctx.event(word, f"Job {word.lower()}")
 
 
 def _conditions(
-    job: Job, now: str, *, failed: tuple[str, str] | None, done: bool
+    job: Job, now: str, *, ending: Ending | None, over: bool
 ) -> list[Plain]:
     known = {each["type"]: each for each in job.status.conditions}
 
@@ -291,29 +325,12 @@ def _conditions(
             "lastTransitionTime": now,
         }
 
-    if done:
-        state("SuccessCriteriaMet", "True", *ENOUGH)
-        state("Complete", "True", *ENOUGH)
-    if failed:
-        state("FailureTarget", "True", *failed)
-        state("Failed", "True", *failed)
-    if job.spec.suspend and not done and not failed:
+    if ending is not None:
+        state(ending.first, "True", ending.reason, ending.message)
+        if over:
+            state(ending.last, "True", ending.reason, ending.message)
+    elif job.spec.suspend:
         state("Suspended", "True", "JobSuspended", "Job suspended")
     elif "Suspended" in known:
         state("Suspended", "False", "JobResumed", "Job resumed")
     return list(known.values())
-
-
-def spans(numbers: Sequence[int]) -> str:
-    """Numbers as a Job's status has them: 1,3-5,7."""
-    made: list[str] = []
-    start = 0
-    while start < len(numbers):
-        end = start
-        while end + 1 < len(numbers) and numbers[end + 1] == numbers[end] + 1:
-            end += 1
-        first, last = numbers[start], numbers[end]
-        joint = "-" if end - start > 1 else ","
-        made.append(str(first) if first == last else f"{first}{joint}{last}")
-        start = end + 1
-    return ",".join(made)

@@ -1,7 +1,7 @@
 """The kinds that are reconciled here, with templates as they are: plain and whole.
 
-A slice would drop the fields of a template that it does not name; here they are copied
-from one object into another, so nothing may be lost.
+A slice would drop the fields of a template, or of a condition, that it does not name;
+here they are copied from one object into another, so nothing may be lost.
 """
 
 from __future__ import annotations
@@ -11,6 +11,12 @@ from datetime import datetime
 from typing import Any
 
 from trimtab.api.kinds import PodStatus
+from trimtab.api.kinds.workloads import (
+    DeploymentCounts,
+    DeploymentPace,
+    JobCounts,
+    JobLimits,
+)
 from trimtab.api.objects import Object, field
 from trimtab.api.resource import Resource
 
@@ -50,29 +56,18 @@ class ReplicaSet(Resource, group="apps", version="v1", builtin=True):
     status: ReplicaSetStatus = ReplicaSetStatus()
 
 
-class DeploymentSpec(Object):
+class DeploymentSpec(DeploymentPace):
     """How many pods of which template, and how an old one gives way."""
 
-    replicas: int | None = None
     selector: Plain = {}
     template: Plain = {}
     strategy: Plain = {}
-    minReadySeconds: int | None = None
-    revisionHistoryLimit: int | None = None
-    progressDeadlineSeconds: int | None = None
-    paused: bool | None = None
 
 
-class DeploymentStatus(Object):
+class DeploymentStatus(DeploymentCounts):
     """How far it is."""
 
-    observedGeneration: int = 0
     conditions: Sequence[Plain] = ()
-    replicas: int = 0
-    updatedReplicas: int = 0
-    readyReplicas: int = 0
-    availableReplicas: int = 0
-    unavailableReplicas: int = 0
 
 
 class Deployment(Resource, group="apps", version="v1", builtin=True):
@@ -82,29 +77,15 @@ class Deployment(Resource, group="apps", version="v1", builtin=True):
     status: DeploymentStatus = DeploymentStatus()
 
 
-class JobSpec(Object):
+class JobSpec(JobLimits):
     """How many pods must succeed, and when to give up."""
 
     template: Plain = {}
-    parallelism: int | None = None
-    completions: int | None = None
-    completionMode: str | None = None
-    backoffLimit: int | None = None
-    activeDeadlineSeconds: int | None = None
-    ttlSecondsAfterFinished: int | None = None
-    suspend: bool | None = None
 
 
-class JobStatus(Object):
+class JobStatus(JobCounts):
     """How far it is."""
 
-    active: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    ready: int | None = None
-    startTime: datetime | None = None
-    completionTime: datetime | None = None
-    completedIndexes: str = ""
     conditions: Sequence[Plain] = ()
 
 
