@@ -44,17 +44,11 @@ _OWNER = {
     ),
     "required": ["apiVersion", "kind", "name", "uid"],
 }
-_OWNERS = {**many(_OWNER, list_type="map", list_map_keys=["uid"]), "null": False}
-# The real server stores a null here as it is, so the next write is never in vain.
-_MAP = {**LABELS, "null": False}
 META = of(
-    labels=_MAP,
-    annotations=_MAP,
-    finalizers={
-        **many(one("a.b/c", "a.b/d", "a.b/e"), list_type="set"),
-        "null": False,
-    },
-    ownerReferences=_OWNERS,
+    labels=LABELS,
+    annotations=LABELS,
+    finalizers=many(one("a.b/c", "a.b/d", "a.b/e"), list_type="set"),
+    ownerReferences=many(_OWNER, list_type="map", list_map_keys=["uid"]),
 )
 _ENV = {
     **of(

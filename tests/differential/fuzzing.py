@@ -157,8 +157,16 @@ def _direct(body: Any, count: int, random: Any) -> Any:
         elif lists:
             key = random.choice(lists)
             if not any(isinstance(each, dict) for each in place[key]):
-                place[f"$deleteFromPrimitiveList/{key}"] = place[key][:1]
+                _delete_first(place, key)
     return body
+
+
+def _delete_first(place: Plain, key: str) -> None:
+    """Delete what a list has first. If it were added too, the real server would do
+    one after the other in the order of a walk over a map, so by chance."""
+    gone = place[key][:1]
+    place[f"$deleteFromPrimitiveList/{key}"] = gone
+    place[key] = [each for each in place[key] if each not in gone]
 
 
 def _order(items: list[Any]) -> list[Any]:
@@ -248,12 +256,12 @@ def _request(
         return "POST", f"{path}?{manager}", _whole(kind, name, body), JSON
     target = f"{path}/{name}{part}?{manager}"
     if how == "apply":
-        intent = _whole(kind, name, body) if write["whole"] and not part else body
+        # A bare Pod is given an account, by a plugin that needs controllers.
+        bare = live is None and kind.kind == "Pod"
+        whole = (write["whole"] or bare) and not part
+        intent = _whole(kind, name, body) if whole else body
         force = "&force=true" if write.get("force") else ""
         intent = _merged(kind.named(name), intent)
-        # Stored as they are for once, so that the next write is never in vain.
-        meta = {k: v for k, v in intent["metadata"].items() if v not in ([], {})}
-        intent["metadata"] = meta
         return "PATCH", f"{target}{force}", intent, APPLY
     if how == "update":
         new = _merged(kind.named(name), _merged(copy.deepcopy(live or {}), body))

@@ -67,11 +67,11 @@ TEXTS = (
     (re.compile(r"Too large resource version: \d+, current: \d+"), "Too large: R of R"),
     (re.compile(r"UID in (precondition|object meta): [0-9a-f-]{36}"), r"UID in \1: U"),
     (re.compile(r"ResourceVersion in record \(\d+\)"), "ResourceVersion in record (R)"),
-    # The object that a refused patch comes to: its fields stand in another order.
-    (re.compile(r'Invalid value: "\{.*\}"'), "Invalid value: D"),
+    # In the object that a refused patch comes to, which a message shows as JSON.
+    (re.compile(r'\\"resourceVersion\\":\\"\d+'), "resourceVersion: R"),
+    (re.compile(r'\\"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\\"'), "T"),
+    (re.compile(r'\\"10\.0\.\d+\.\d+\\"'), "A"),
     (re.compile(r"too old resource version: \d+ \(\d+\)"), "too old: R of R"),
-    # The names of Go's own types of text.
-    (re.compile(r"cannot convert int64 to [\w.]+"), "cannot convert int64 to text"),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "U"),
     (re.compile(r"\b[Mm]ade-[bcdfghjklmnpqrstvwxz2456789]{5}\b"), "made-G"),
 )

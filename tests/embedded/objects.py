@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests import definitions
 from tests.client.clusters import client_of, defines
+from tests.definitions import structure
 from tests.embedded.asking import Asker, Plain
 from trimtab.testing import Cluster, eventually
 
@@ -15,37 +17,15 @@ STRANGER = "11111111-1111-1111-1111-111111111111"
 def definition(plural: str, kind: str, **subresources: Plain) -> Plain:
     """A custom kind with a size, a number of replicas and a status."""
     whole = {"type": "integer"}
-    spec = {"size": whole, "replicas": whole}
-    state = {
-        "seen": {"type": "boolean"},
-        "replicas": whole,
-        "selector": {"type": "string"},
-    }
-    schema = {
-        "type": "object",
-        "properties": {
-            "spec": {"type": "object", "properties": spec},
-            "status": {"type": "object", "properties": state},
-        },
-    }
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "subresources": subresources,
-        "schema": {"openAPIV3Schema": schema},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"plural": plural, "kind": kind, "listKind": f"{kind}List"},
-            "versions": [version],
-        },
-    }
+    schema = structure(
+        spec=structure(size=whole, replicas=whole),
+        status=structure(
+            seen={"type": "boolean"}, replicas=whole, selector={"type": "string"}
+        ),
+    )
+    return definitions.definition(
+        plural, kind, group=GROUP, schema=schema, subresources=subresources
+    )
 
 
 async def custom(

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import aiohttp
 import msgspec
+import pytest
 
 from trimtab.client.credentials import TlsMaterial
 from trimtab.embedded import bodies
@@ -196,3 +197,15 @@ async def standing(
     finally:
         made.driver.close()
         await made.listener.close(seconds=1.0)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Standing]:
+    async with standing() as made:
+        yield made
+
+
+@pytest.fixture
+async def session(server: Standing) -> AsyncIterator[aiohttp.ClientSession]:
+    async with server.session(headers={"User-Agent": "test"}) as made:
+        yield made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -51,18 +52,17 @@ writes = st.lists(
 def test_an_index_that_followed_is_as_one_that_begins_now(
     given_writes: list[tuple[str, int | None]],
 ) -> None:
-    store = Store(None)
-    classes = Classes(store)
-    for key, value in given_writes:
-        row = store.get(key)
-        revision = 0 if row is None else row.revision
-        if value is not None:
-            body = stored(key, value)
-            store.put(key, partial(_same, body), expect=revision)
-        elif row is not None:
-            store.delete(key, expect=revision)
-    assert told(classes) == told(Classes(store))
-    store.close()
+    with closing(Store(None)) as store:
+        classes = Classes(store)
+        for key, value in given_writes:
+            row = store.get(key)
+            revision = 0 if row is None else row.revision
+            if value is not None:
+                body = stored(key, value)
+                store.put(key, partial(_same, body), expect=revision)
+            elif row is not None:
+                store.delete(key, expect=revision)
+        assert told(classes) == told(Classes(store))
 
 
 tolerations = st.lists(

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.definitions import FREE
+from tests.definitions import definition as defined
 from tests.embedded.asking import MERGE, Asker
 from tests.embedded.rooms import FINALIZER, Room
 from tests.embedded.rooms import ask as ask
@@ -160,24 +162,7 @@ async def test_a_namespace_goes_when_what_is_in_it_is_gone(room: Room) -> None:
 
 
 def definition(plural: str) -> dict[str, Any]:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"plural": plural, "kind": plural.title()},
-            "versions": [version],
-        },
-    }
+    return defined(plural, plural.title(), group=GROUP, schema=FREE)
 
 
 async def test_a_definition_takes_its_objects_along(room: Room) -> None:

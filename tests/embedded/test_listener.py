@@ -14,25 +14,15 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from tests.embedded.standin import Standing, standing
+from tests.embedded.standin import Standing
+from tests.embedded.standin import server as server
+from tests.embedded.standin import session as session
 from trimtab.embedded.api import Answer
 from trimtab.embedded.listener import BODY_LIMIT
 from trimtab.embedded.responses import GZIP_FROM
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 GZIP = {"Accept-Encoding": "gzip"}
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[Standing]:
-    async with standing() as made:
-        yield made
-
-
-@pytest.fixture
-async def session(server: Standing) -> AsyncIterator[aiohttp.ClientSession]:
-    async with server.session(headers={"User-Agent": "test"}) as made:
-        yield made
 
 
 async def test_an_answer_carries_the_headers_of_the_real_server(

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import aiohttp
 import pytest
 
 from tests.embedded.standin import StandIn, Standing, standing
+from tests.embedded.standin import server as server
+from tests.embedded.standin import session as session
 from trimtab.embedded.api import Answer
 from trimtab.embedded.requests import ApiRequest
 from trimtab.testing import eventually
-
-UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-GZIP = {"Accept-Encoding": "gzip"}
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[Standing]:
-    async with standing() as made:
-        yield made
-
-
-@pytest.fixture
-async def session(server: Standing) -> AsyncIterator[aiohttp.ClientSession]:
-    async with server.session(headers={"User-Agent": "test"}) as made:
-        yield made
 
 
 async def test_a_long_list_does_not_hold_up_others(

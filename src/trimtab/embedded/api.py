@@ -106,36 +106,12 @@ class Api:
         self._hub = Hub(store)
         self._messages = Messages()
         self.allocation = Allocation(store, self.settings.service_network)
-        stamps = Stamps(now=now, random=random, calls=self.calls)
         self._authorizer = Authorizer(store)
         self._security = PodSecurity(store)
         self._quotas = Quotas(store, catalog=self.catalog)
-        self.registry = Registry(
-            store,
-            stamps=stamps,
-            admission=Admission(store, name=stamps.name),
-            deletion=Deletion(),
-            allocate=self._allocate,
-            chain=Chain(self._plugins()),
-        )
-        self._lifecycle = Lifecycle(
-            store,
-            catalog=self.catalog,
-            registry=self.registry,
-            now=lambda: now().timestamp(),
-            furnish=lambda name: furnish(self, name),
-        )
-        self._controllers = Controllers(
-            store,
-            catalog=self.catalog,
-            registry=self.registry,
-            authorizer=self._authorizer,
-            quotas=self._quotas,
-            flows=recorded(API_VERSION),
-            furnish=lambda name: furnish(self, name),
-            issue=issue,
-            now=now,
-        )
+        self.registry = self._make_registry(random)
+        self._lifecycle = self._make_lifecycle()
+        self._controllers = self._make_controllers(issue)
         self._removals = Removals(self.registry, calls=self.calls)
         self._streams = Streams(self._hub, calls=self.calls, random=random)
         self._subresources = Subresources(
@@ -159,6 +135,43 @@ class Api:
         self._documents = Documents(
             self.catalog, address=self.settings.address, tokens=tokens
         )
+        self._begin()
+
+    def _make_registry(self, random: Random) -> Registry:
+        stamps = Stamps(now=self._now, random=random, calls=self.calls)
+        return Registry(
+            self.store,
+            stamps=stamps,
+            admission=Admission(self.store, name=stamps.name),
+            deletion=Deletion(),
+            allocate=self._allocate,
+            chain=Chain(self._plugins()),
+        )
+
+    def _make_lifecycle(self) -> Lifecycle:
+        return Lifecycle(
+            self.store,
+            catalog=self.catalog,
+            registry=self.registry,
+            now=lambda: self._now().timestamp(),
+            furnish=lambda name: furnish(self, name),
+        )
+
+    def _make_controllers(self, issue: Issue | None) -> Controllers:
+        return Controllers(
+            self.store,
+            catalog=self.catalog,
+            registry=self.registry,
+            authorizer=self._authorizer,
+            quotas=self._quotas,
+            flows=recorded(API_VERSION),
+            furnish=lambda name: furnish(self, name),
+            issue=issue,
+            now=self._now,
+        )
+
+    def _begin(self) -> None:
+        """Find what there is to do, put in its place what is always there."""
         self._lifecycle.start()
         self._controllers.start()
         install(self)

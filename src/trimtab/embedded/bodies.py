@@ -41,6 +41,7 @@ class Form(msgspec.Struct, frozen=True):
     """Of the group meta.k8s.io, for shapes."""
 
 
+@lru_cache(maxsize=256)
 def form_of(accept: str, *, custom: bool = False, many: bool = False) -> Form:
     """The best form that a client accepts and we have; 406 if there is none.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from trimtab.embedded import facts
+from trimtab.embedded.builtin import versions
 from trimtab.embedded.crds import CustomKind
 from trimtab.embedded.kinds import Converter, Kind, Plain
 from trimtab.embedded.metadata import metadata_of
@@ -38,9 +39,23 @@ class Catalog:
         kind = self._kinds.get(where)
         if kind is None and where in self._built_in:
             resource = self._built_in[where]
-            kind = Kind(resource, self._definitions.type(resource.definition))
-            self._kinds[where] = kind
+            kind = self._kinds[where] = self._make(resource)
+            self._relate(kind)
         return kind
+
+    def _make(self, resource: facts.ServedResource) -> Kind:
+        type = self._definitions.type(resource.definition)
+        stored = versions.STORED.get((resource.group, resource.plural))
+        if stored in (None, (resource.group, resource.version)):
+            return Kind(resource, type)
+        return Kind(resource, type, conversion=versions.CONVERTER)
+
+    def _relate(self, kind: Kind) -> None:
+        """Tell a built-in kind of its other versions, if they differ."""
+        names = versions.FAMILIES.get(kind.kind, ())
+        if kind.api_version in names:
+            found = {each: self.by_kind(each, kind.kind) for each in names}
+            kind.family = {name: each for name, each in found.items() if each}
 
     def by_kind(self, api_version: str, kind: str) -> Kind | None:
         """The kind that an object says it is."""
@@ -75,12 +90,12 @@ class Catalog:
         """One kind for each resource that objects are stored under."""
         seen = set()
         for resource in list(self.resources()):
-            where = (resource.group, resource.plural)
-            if "list" in resource.verbs and where not in seen:
-                seen.add(where)
-                kind = self.find(resource.group, resource.version, resource.plural)
-                if kind is not None:
-                    yield kind
+            if "list" not in resource.verbs:
+                continue
+            kind = self.find(resource.group, resource.version, resource.plural)
+            if kind is not None and kind.prefix not in seen:
+                seen.add(kind.prefix)
+                yield kind
 
     def custom_kinds(self) -> Iterable[CustomKind]:
         for kinds in self._custom.values():
@@ -134,9 +149,9 @@ class Catalog:
             self.revision += 1
 
     def versions(self, kind: Kind) -> tuple[Kind, ...]:
-        """All served versions of a kind; only custom ones have several."""
+        """All served versions of a kind; of built-in ones, few have several."""
         if kind.custom is None:
-            return (kind,)
+            return tuple(kind.family.values()) or (kind,)
         return self.of_crd(metadata_of(kind.custom.crd)["name"])
 
     def of_crd(self, name: str) -> tuple[Kind, ...]:

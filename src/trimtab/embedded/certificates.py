@@ -61,7 +61,7 @@ def require_cryptography() -> None:
     except ImportError as error:
         raise CryptographyMissing(
             "The embedded API server needs the package cryptography for its "
-            "certificates: install it with `pip install trimtab[embedded]`."
+            "certificates, which is not installed: pip install 'trimtab[embedded]'."
         ) from error
 
 

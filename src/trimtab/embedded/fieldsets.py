@@ -12,7 +12,7 @@ return the very tree they were given where nothing happened to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -146,12 +146,17 @@ def with_self(node: Tree) -> Tree:
 
 def difference(one: Tree, other: Tree) -> Tree:
     """What is in ``one`` only. A parent does not take its children along."""
+    return _less(one, other, _difference_node)
+
+
+def _less(one: Tree, other: Tree, left_of: Callable[[Tree, Tree], Tree | None]) -> Tree:
+    """``one`` with what is left of each node that ``other`` has as well."""
     left: Tree | None = None
     for element, node in other.items():
         mine = one.get(element)
         if mine is None:
             continue
-        rest = _difference_node(mine, node)
+        rest = left_of(mine, node)
         if rest is mine:
             continue
         if left is None:
@@ -203,22 +208,13 @@ def _intersection_node(one: Tree, other: Tree) -> Tree | None:
 
 def without(one: Tree, other: Tree) -> Tree:
     """What is in ``one`` but not in ``other`` nor below any member of it."""
-    left: Tree | None = None
-    for element, node in other.items():
-        mine = one.get(element)
-        if mine is None:
-            continue
-        gone = not node or SELF in node
-        rest = None if gone else (_node(without(mine, node)) if mine else mine)
-        if rest is mine:
-            continue
-        if left is None:
-            left = dict(one)
-        if rest is None:
-            del left[element]
-        else:
-            left[element] = rest
-    return one if left is None else left
+    return _less(one, other, _without_node)
+
+
+def _without_node(one: Tree, other: Tree) -> Tree | None:
+    if not other or SELF in other:
+        return None
+    return _node(without(one, other)) if one else one
 
 
 def leaves(tree: Tree) -> Tree:

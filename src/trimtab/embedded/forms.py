@@ -198,6 +198,8 @@ class Renderer:
 
     def _message(self, value: bytes) -> bytes:
         """Stored bytes in protobuf."""
+        if self.kind.conversion is not None:
+            value = self.kind.served(value)
         return self._messages.of(self._name, value)
 
     def _envelope(self, value: bytes) -> bytes:
@@ -225,14 +227,15 @@ class Renderer:
         rows = []
         version = resource_version
         for obj in self.kind.arranged(map(self.kind.decode, values)):
-            row: Plain = {"cells": self.kind.row(obj, now=now)}
+            told = self.kind.internal(obj)
+            row: Plain = {"cells": self.kind.row(told, now=now)}
             if self._include == "Object":
                 row["object"] = obj
             elif self._include == "Metadata":
                 row["object"] = {
                     "kind": "PartialObjectMetadata",
                     "apiVersion": f"{META}/{self.form.version}",
-                    "metadata": obj["metadata"],
+                    "metadata": told["metadata"],
                 }
             else:
                 row["object"] = None

@@ -10,6 +10,7 @@ from trimtab.embedded.conform import Mistyped
 from trimtab.embedded.kinds import Plain
 from trimtab.embedded.managed import Others, Reset
 from trimtab.embedded.metadata import metadata_of
+from trimtab.embedded.settling import note_empty_maps, note_unread
 from trimtab.embedded.status import ApiProblem
 from trimtab.embedded.types import Type
 from trimtab.embedded.unstructured import convert as convert_type
@@ -73,13 +74,19 @@ def convert(
     Nulls that no kind has room for go only after ``judge`` has looked at them.
     """
     kind = write.kind
+    part = write.subresource or "status"
+    if kind.custom is not None and kind.has_status and obj.get(part, obj) is None:
+        del obj[part]
+        if write.subresource:  # elsewhere it is nobody's to write
+            write.emptied.append("object")
     before = shaping.copied(obj) if kind.custom is not None else obj
-    if write.subresource and before.get(write.subresource, before) is None:
-        del before[write.subresource]
     try:
         if kind.custom is None:
             convert_type(kind.type, obj)
+        note_empty_maps(write, obj)
         kind.conform(obj, dict)
+        if kind.custom is not None:
+            note_unread(write, before, obj)
         before["metadata"] = obj["metadata"]
         if obj != before:
             kind.default(before)

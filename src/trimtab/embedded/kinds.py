@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import msgspec
 
 from trimtab.embedded import builtin, definition_checks, definitions
+from trimtab.embedded.builtin import versions
 from trimtab.embedded.builtin import warnings as advice
 from trimtab.embedded.conform import conform
 from trimtab.embedded.crds import CustomKind
@@ -64,9 +65,14 @@ class Kind:
         self.plural = resource.plural
         self.namespaced = resource.namespaced
         self.api_version = resource.api_version
+        where = (resource.group, resource.plural)
+        group, version = versions.STORED.get(where, (resource.group, ""))
         self.about = GroupResource(resource.group, resource.plural)
-        self.named = GroupResource(resource.group, resource.kind)
-        self.prefix = f"{resource.group or 'core'}/{resource.plural}/"
+        # What is shared between groups is called by the one it is stored in.
+        self.named = GroupResource(group, resource.kind)
+        self.prefix = f"{group or 'core'}/{resource.plural}/"
+        if version and custom is None:
+            stored = f"{group}/{version}".removeprefix("/")
         self.stored_version = stored or resource.api_version
         self.has_status = resource.subresource("status") is not None
         name = (resource.group, resource.kind)
@@ -108,7 +114,8 @@ class Kind:
         """The bytes to store: the head first, then everything else."""
         head = self.stored_head
         if self.conversion is not None:  # it may be stored in another one still
-            head = _head(self.kind, obj["apiVersion"], custom=True)
+            custom = self.custom is not None
+            head = _head(self.kind, obj["apiVersion"], custom=custom)
         body = {key: obj[key] for key in obj if key not in ("kind", "apiVersion")}
         return head + msgspec.json.encode(body)[1:]
 
@@ -159,7 +166,8 @@ class Kind:
         """Stored bytes as an item of a list."""
         if self.custom is not None:
             return self.served(value)
-        return b"{" + value[len(self.stored_head) :]
+        head = self.stored_head if self.conversion is None else self.head
+        return b"{" + value[len(head) :]
 
     def decode(self, value: bytes) -> Plain:
         """Stored bytes as a plain object of this version.
@@ -174,6 +182,8 @@ class Kind:
         return self._read(self._converted(copy))
 
     def _converted(self, obj: Plain) -> Plain:
+        if self.custom is None and self.family:
+            return versions.CONVERTER.convert([obj], self.api_version)[0]
         if self.conversion is None:
             return obj
         [made] = self.conversion.convert([self._whole(obj)], self.api_version)
@@ -199,11 +209,18 @@ class Kind:
     @property
     def others(self) -> Others | None:
         """What gives an object in other versions, if they differ in more than name."""
-        return None if self.conversion is None else self._in_version
+        return self._in_version if self.family else None
 
     def _in_version(self, version: str, obj: Plain) -> tuple[Plain, Type] | None:
         kind = self.family.get(version)
         return None if kind is None else (kind.converted(obj), kind.type)
+
+    def internal(self, obj: Plain) -> Plain:
+        """A built-in object as the server itself looks at it, whatever was asked."""
+        shared = self.stored_version.startswith(f"{self.group}/")
+        if self.custom is not None or self.conversion is None or not shared:
+            return obj
+        return versions.CONVERTER.convert([obj], self.stored_version)[0]
 
     def conform(self, obj: Plain, again: Callable[[], Plain]) -> list[str]:
         """Drop what the kind does not have, in place; the fields nobody knows.
@@ -234,6 +251,10 @@ class Kind:
             definitions.set_defaults(obj)
         else:
             builtin.set_defaults(self.group, self.kind, obj)
+            if self.conversion is not None:  # only what comes back is there
+                made = self.both(obj)[1]
+                obj.clear()
+                obj.update(made)
 
     def prepare(
         self, obj: Plain, old: Plain | None, *, subresource: str, allocate: Allocate
@@ -298,6 +319,12 @@ class Kind:
             obj.get(key) != old.get(key) for key in (obj.keys() | old.keys()) - left_out
         )
         return int(old["metadata"].get("generation", 0)) + changed
+
+    def stored_fields(self, obj: Plain) -> Mapping[str, str]:
+        """The selectable fields of an object as it is stored."""
+        if self.custom is None and self.conversion is not None:
+            return self.fields(self.converted(obj))
+        return self.fields(obj)
 
     def fields(self, obj: Plain) -> Mapping[str, str]:
         if self.custom is not None:

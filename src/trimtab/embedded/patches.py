@@ -57,7 +57,7 @@ def json_patch(document: Any, operations: Any) -> Any:
             perform(target, operation)
         except _Refused as why:
             raise PatchError(REFUSED, code=422, detail=str(why)) from None
-    return target.root
+    return target.done()
 
 
 def _check_operations(operations: Any) -> None:
@@ -98,7 +98,11 @@ def json_kind(value: Any) -> str:
 
 
 class _Target:
-    """The document that is being changed: whatever is changed is copied first, once."""
+    """The document that is being changed: whatever is changed is copied first, once.
+
+    The real server reads only the objects on the way to what it changes, and writes
+    those with their fields sorted; all others stay as they were written.
+    """
 
     def __init__(self, root: Any) -> None:
         self.root = root
@@ -122,12 +126,44 @@ class _Target:
             container = inner
         return container, _decoded(parts[-1])
 
+    def done(self) -> Any:
+        """The document in the end."""
+        self.root = self._owned(self.root)
+        for each in self._own.values():
+            if isinstance(each, dict):
+                _sort(each)
+        return self.root
+
+    def copied(self, value: Any) -> Any:
+        """Apart from the original, both of which later operations may change."""
+        if isinstance(value, dict):
+            items = value.items()
+            if id(value) in self._own:
+                items = dict(sorted(items)).items()
+            return {key: self.copied(each) for key, each in items}
+        if isinstance(value, list):
+            return [self.copied(each) for each in value]
+        return value
+
     def _owned(self, container: Any) -> Any:
         if id(container) in self._own:
             return container
         copied = container.copy()
         self._own[id(copied)] = copied  # held, so that no other gets its identity
         return copied
+
+
+def _sort(value: dict[str, Any]) -> None:
+    items = sorted(value.items())
+    value.clear()
+    value.update(items)
+
+
+def _sorted(value: Any) -> Any:
+    """A value that was looked at to its last object."""
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(each) for each in value] if isinstance(value, list) else value
 
 
 def _decoded(part: str) -> str:
@@ -281,19 +317,12 @@ def _copy(target: _Target, operation: dict[str, Any]) -> None:
             f"copy operation does not apply: doc is missing destination path: {path}"
         )
     with _told("error while adding value during copy"):
-        _insert(*found, None if value is _MISSING else _copied(value))
-
-
-def _copied(value: Any) -> Any:
-    """Apart from the original, both of which later operations may change."""
-    if isinstance(value, dict):
-        return {key: _copied(each) for key, each in value.items()}
-    return [_copied(each) for each in value] if isinstance(value, list) else value
+        _insert(*found, None if value is _MISSING else target.copied(value))
 
 
 def _test(target: _Target, operation: dict[str, Any]) -> None:
     path = _path(operation)
-    wanted = _value(operation)
+    wanted, found = _value(operation), None
     if path == "":
         value = target.root
     else:
@@ -304,6 +333,10 @@ def _test(target: _Target, operation: dict[str, Any]) -> None:
             value = _get(*found)
     if not _equal(None if value is _MISSING else value, wanted):
         raise _Refused(f"testing value {path} failed: test failed")
+    if path and isinstance(value, (dict, list)) and found is not None:
+        container, key = found
+        place = key if isinstance(container, dict) else _place(container, key)
+        container[place] = _sorted(value)
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -368,11 +401,13 @@ def _merged(document: Any, patch: dict[str, Any]) -> dict[str, Any]:
             result[name] = _merged(present, value)
         else:
             result[name] = value
+    _sort(result)
     return result
 
 
 def _pruned(value: Any) -> Any:
     """A new value without the nulls of its objects; nulls in lists stay."""
     if isinstance(value, dict):
-        return {name: _pruned(each) for name, each in value.items() if each is not None}
+        kept = sorted(name for name, each in value.items() if each is not None)
+        return {name: _pruned(value[name]) for name in kept}
     return [_pruned(each) for each in value] if isinstance(value, list) else value

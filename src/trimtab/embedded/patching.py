@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 import msgspec
 
 from trimtab.embedded import duplicates, jsontext, metadata, reading, status
 from trimtab.embedded.bodies import Unrouted
+from trimtab.embedded.builtin.shapes import go_order, shape_of
 from trimtab.embedded.conform import Mistyped
 from trimtab.embedded.gotext import plain
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.patches import PatchError, json_patch, merge_patch
+from trimtab.embedded.settling import note_empty_maps
+from trimtab.embedded.shaping import copied
 from trimtab.embedded.status import ApiProblem
-from trimtab.embedded.strategic import strategic_merge
+from trimtab.embedded.strategic import merge_in_place
 from trimtab.embedded.types import Type
 from trimtab.embedded.unstructured import convert
 from trimtab.embedded.writes import APPLY_PATCH, Misfit, Write
@@ -34,25 +36,22 @@ def patched(write: Write, old: Plain, body: bytes, media: str) -> Plain:
     """
     kind = write.kind
     patch = decode(body, media)
+    twice = _twice(kind, body, patch, media)
     try:
-        obj = applied(kind.type, old, patch, media)
+        made = applied(kind.type, old, patch, media)
     except PatchError as error:
         raise refused(error) from None
-    if not isinstance(obj, dict):
+    if not isinstance(made, dict):
         raise ApiProblem(422, "Invalid", "the patch does not leave an object")
-    if media == STRATEGIC_PATCH:  # it changes a struct, which has neither
-        obj.update(apiVersion=kind.api_version, kind=kind.kind)
-    text = msgspec.json.encode(obj)
+    obj: Plain = made
     try:
         if media == STRATEGIC_PATCH:
-            _convert(kind, obj)
-            text = msgspec.json.encode(obj)
-        _conform(write, obj, text, _twice(kind, body, patch, media))
+            obj = _converted(kind, obj)
+        _conform(write, obj, msgspec.json.encode(obj), twice)
     except Misfit as misfit:
-        detail = misfit.detail
-        if media == STRATEGIC_PATCH:
-            shown = plain(_without_retained(patch))
-        else:
+        shown, detail = plain(patch), misfit.detail
+        if media != STRATEGIC_PATCH:
+            text = msgspec.json.encode(_in_order(kind, old, body, media))
             shown, detail = text.decode(), _first_detail(kind, text) or detail
         problem = status.invalid("patch", shown, detail)
         nothing = status.GroupResource("", "")
@@ -78,16 +77,16 @@ def decode(body: bytes, media: str) -> Any:
 
 
 def applied(type: Type, old: Plain, patch: Any, media: str) -> Any:
-    """What a patch makes of an object.
+    """What a patch makes of an object; a strategic merge is used up by it.
 
     Errors: ``PatchError``.
     """
-    document = deepcopy(old)
+    document = copied(old)
     if media == JSON_PATCH:
         return json_patch(document, patch)
     if media == MERGE_PATCH:
         return merge_patch(document, patch)
-    return strategic_merge(document, patch, type)
+    return merge_in_place(document, patch, type)
 
 
 def check_media(kind: Kind, media: str) -> None:
@@ -100,10 +99,21 @@ def check_media(kind: Kind, media: str) -> None:
         raise Unrouted(415, "UnsupportedMediaType", UNSUPPORTED)
 
 
+def _in_order(kind: Kind, old: Plain, body: bytes, media: str) -> Any:
+    """What a patch makes of an object, with the fields where the real server has
+    them."""
+    shape = shape_of(kind.group, kind.kind, kind.version)
+    if shape:
+        ordered = go_order(shape, old)
+    else:
+        text = msgspec.json.encode(old, order="sorted")
+        ordered = msgspec.json.decode(text)
+    return applied(kind.type, ordered, decode(body, media), media)
+
+
 def _first_detail(kind: Kind, text: bytes) -> str:
     """What is wrong first in a patched object, whose fields are read in order."""
-    ordered = msgspec.json.encode(msgspec.json.decode(text), order="sorted")
-    obj: Plain = msgspec.json.decode(ordered)
+    obj: Plain = msgspec.json.decode(text)
     try:
         reading.conformed(kind, obj, dict)
     except Misfit as misfit:
@@ -111,26 +121,21 @@ def _first_detail(kind: Kind, text: bytes) -> str:
     return ""
 
 
-def _without_retained(patch: Any) -> Any:
-    """A strategic merge as it is left when it has been applied."""
-    if isinstance(patch, list):
-        return [_without_retained(each) for each in patch]
-    if not isinstance(patch, dict):
-        return patch
-    if patch.get("$patch") == "replace":  # nobody looks at the rest
-        return {key: value for key, value in patch.items() if key != "$patch"}
-    return {k: _without_retained(v) for k, v in patch.items() if k != "$retainKeys"}
-
-
-def _convert(kind: Kind, obj: Plain) -> None:
+def _converted(kind: Kind, obj: Plain) -> Plain:
+    """What a strategic merge leaves: it changes a struct, which has no type. What is
+    shown of the patch may be in it, and stays as it is."""
+    typed = {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
+    made: Plain = msgspec.json.decode(msgspec.json.encode(typed))
     try:
-        convert(kind.type, obj)
+        convert(kind.type, made)
     except Mistyped as problem:
         raise Misfit("", str(problem)) from None
+    return made
 
 
 def _conform(write: Write, obj: Plain, text: bytes, told: list[str]) -> None:
     reading.check_kind(write.kind, obj, patched=True)
+    note_empty_maps(write, obj)
     unknown = reading.conformed(write.kind, obj, lambda: msgspec.json.decode(text))
     reading.complain(write, told + reading.unknown_texts(sorted(unknown)))
 

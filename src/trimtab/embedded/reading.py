@@ -18,6 +18,7 @@ from trimtab.embedded.conform import Mistyped
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.metadata import metadata_of
 from trimtab.embedded.patches import json_kind
+from trimtab.embedded.settling import note_empty_maps
 from trimtab.embedded.status import ApiProblem
 from trimtab.embedded.writes import Misfit, Write, number
 
@@ -52,6 +53,7 @@ def read(write: Write, body: bytes, content_type: str) -> Plain:
     if parsed.pairs is not None:
         told, obj = _twice(kind, obj, parsed.pairs)
     given = told if kind.custom is None else []
+    note_empty_maps(write, obj)
     unknown = conformed(kind, obj, lambda: bodies.parse(body, content_type).obj)
     told = given or told + [_unknown(each) for each in unknown]
     complain(write, [*told_in_yaml(parsed.lines), *told], [*parsed.lines, *told])

@@ -9,37 +9,42 @@ prepare, validate, account for fields, store.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from typing import Any
 
 import msgspec
 
 from trimtab.embedded import intents, metadata, reading, status
 from trimtab.embedded.admission import Admission
+from trimtab.embedded.builtin.versions import own_entries
 from trimtab.embedded.chain import CREATE, UPDATE, Chain
 from trimtab.embedded.deletion import DeleteOptions, Deletion, deleted
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.managed import after_update
 from trimtab.embedded.metadata import Stamps, metadata_of
 from trimtab.embedded.patching import check_media, patched
-from trimtab.embedded.settling import kept, with_settled_times
+from trimtab.embedded.settling import (
+    UNREAD,
+    as_given,
+    count_unread,
+    kept,
+    mark_of,
+    thawed,
+    with_settled_times,
+)
+from trimtab.embedded.shaping import copied
 from trimtab.embedded.status import ApiProblem
 from trimtab.embedded.store import Row, Store
 from trimtab.embedded.writes import (
     APPLY_PATCH,
     Outcome,
     Write,
+    check_version,
     misnamed,
     number,
     other_uid,
 )
 
 GENERATE_TRIES = 8
-MODIFIED = (
-    "the object has been modified; please apply your changes to the latest version and "
-    "try again"
-)
-"""What a lost compare-and-swap is called."""
 
 
 class Registry:
@@ -86,7 +91,7 @@ class Registry:
         meta = metadata_of(obj)
         base = "" if meta.get("name") else meta.get("generateName", "")
         for attempt in range(GENERATE_TRIES):
-            candidate = deepcopy(obj) if base and attempt < GENERATE_TRIES - 1 else obj
+            candidate = copied(obj) if base and attempt < GENERATE_TRIES - 1 else obj
             try:
                 made = self._add(write, candidate)
                 return Outcome(obj=made, created=True)
@@ -114,7 +119,8 @@ class Registry:
         metadata.before_create(obj, self.stamps)
         if kind.custom is not None and kind.has_status:
             obj.pop("status", None)
-        kind.prepare(obj, None, subresource="", allocate=self._allocate)
+        part = write.subresource
+        kind.prepare(obj, None, subresource=part, allocate=self._allocate)
         metadata.count_generation(kind, obj, None, subresource="")
         self._check(write, obj, None)
         self.chain.review(write, CREATE, obj, None)
@@ -128,7 +134,7 @@ class Registry:
             raise status.already_exists(kind.about, name, going=bool(going))
         if write.dry_run:
             return kind.both(obj)[1]
-        return self._put(kind, key, obj, expect=0)
+        return self._put(kind, key, obj, expect=0, mark=mark_of(write, new=True))
 
     def update(self, write: Write, obj: Plain) -> Outcome:
         """Replace an object (or, by subresource, a part of it)."""
@@ -138,7 +144,7 @@ class Registry:
             raise misnamed(meta, write)
         row = self.store.get(kind.key(write.namespace, write.name))
         if row is None:
-            if kind.created_by_update and not write.subresource:
+            if kind.created_by_update and write.subresource in ("", "status"):
                 if meta.get("uid"):
                     raise other_uid(write, meta["uid"], "")
                 meta.pop("resourceVersion", None)
@@ -150,7 +156,7 @@ class Registry:
         uid = metadata_of(old)["uid"]
         if meta.get("uid", uid) not in ("", uid):
             raise other_uid(write, meta["uid"], uid)
-        self._check_version(write, meta, row)
+        check_version(write, meta, row)
         made = self._replace(write, obj, old, row)
         return Outcome(obj=made)
 
@@ -166,7 +172,7 @@ class Registry:
         if meta.get("name") != write.name:
             raise misnamed(meta, write)
         metadata.place(write.kind, obj, namespace=write.namespace)
-        self._check_version(write, meta, row)
+        check_version(write, meta, row)
         made = self._replace(write, obj, old, row)
         return Outcome(obj=made)
 
@@ -179,7 +185,7 @@ class Registry:
         intents.check(write, intent)
         row = self.store.get(kind.key(write.namespace, write.name))
         old = None if row is None else kind.decode(row.value)
-        if row is None and write.subresource:
+        if row is None and write.subresource and not kind.created_by_update:
             raise status.not_found(kind.about, write.name)
         if row is None and metadata_of(intent).get("uid"):
             raise status.conflict(
@@ -190,7 +196,7 @@ class Registry:
             )
         obj = intents.applied(
             write,
-            deepcopy(old),
+            copied(old),
             intent,
             type=kind.type,
             api_version=kind.api_version,
@@ -207,7 +213,7 @@ class Registry:
             obj = self._admitted(write, obj, applied=True)
             return Outcome(obj=self._add(write, obj), created=True)
         if metadata_of(intent).get("resourceVersion"):
-            self._check_version(write, metadata_of(obj), row)
+            check_version(write, metadata_of(obj), row)
         return Outcome(obj=self._replace(write, obj, old, row, applied=True))
 
     def _check_place(self, write: Write, obj: Plain) -> None:
@@ -269,7 +275,7 @@ class Registry:
         if row is None:
             return
         old = kind.decode(row.value)
-        obj = deepcopy(old)
+        obj = copied(old)
         change(obj)
         if self._deletion.is_done(kind, obj):
             self.remove(kind, row, old)
@@ -309,6 +315,8 @@ class Registry:
         metadata.before_update(obj, old)
         kind.prepare(obj, old, subresource=write.subresource, allocate=self._allocate)
         metadata.count_generation(kind, obj, old, subresource=write.subresource)
+        if kind.custom is not None and "object" in write.emptied:
+            count_unread(write, obj, old)
         self._check(write, obj, old)
         obj = with_settled_times(old, obj)
         metadata_of(obj)["resourceVersion"] = str(row.revision)
@@ -316,14 +324,15 @@ class Registry:
             self.chain.review(write, UPDATE, obj, old)
         else:
             review(obj)
-        if obj == old:
+        mark = mark_of(write)
+        if obj == old and not mark and not row.value.endswith(UNREAD):
             return old
         if write.dry_run:
             return kind.both(obj)[1]
         if self._deletion.is_done(kind, obj):
-            self.remove(kind, row, deepcopy(old))
+            self.remove(kind, row, copied(old))
             return obj
-        return self._put(kind, row.key, obj, expect=row.revision)
+        return self._put(kind, row.key, obj, expect=row.revision, mark=mark)
 
     def replace_scaled(
         self,
@@ -337,41 +346,26 @@ class Registry:
         """Store an object whose replicas were changed, and its managed fields."""
         write = msgspec.structs.replace(write, subresource="")
         if number(metadata_of(obj).get("resourceVersion")):
-            self._check_version(write, metadata_of(obj), row)
+            check_version(write, metadata_of(obj), row)
         metadata_of(obj)["resourceVersion"] = str(row.revision)
         return self._replace(write, obj, old, row, applied=True, review=review)
-
-    def _check_version(self, write: Write, meta: Plain, row: Row) -> None:
-        """That a write is about the present version, or about none if it may be."""
-        kind = write.kind
-        given = meta.get("resourceVersion", "")
-        try:
-            wanted = int(given or 0)
-        except ValueError:
-            message = f'strconv.ParseUint: parsing "{given}": invalid syntax'
-            raise ApiProblem(500, "", message) from None
-        if wanted and wanted != row.revision:
-            raise status.conflict(kind.about, write.name, MODIFIED)
-        if not wanted and kind.conditional:
-            problem = status.invalid(
-                "metadata.resourceVersion", 0, "must be specified for an update"
-            )
-            raise status.invalid_object(kind.about, write.name, [problem])
 
     def _check(self, write: Write, obj: Plain, old: Plain | None) -> None:
         """Refuse an object that breaks the rules of its kind; warn of others."""
         kind, told = write.kind, write.warnings
         part = write.subresource if old is not None else ""
         problems = kind.validate(obj, old, subresource=part, warnings=told)
+        problems += thawed(write, old)
         if problems:
             name = metadata_of(obj).get("name", "") or write.name
-            raise status.invalid_object(kind.named, name, problems)
+            shown = as_given(write, problems)
+            raise status.invalid_object(kind.named, name, shown)
         told += kind.warnings(obj, old, subresource=part)
 
     def _account(self, write: Write, old: Plain | None, obj: Plain) -> Plain:
         """Write down who set which field."""
         kind = write.kind
-        return after_update(
+        made = after_update(
             old,
             obj,
             type=kind.type,
@@ -382,15 +376,18 @@ class Registry:
             reset=kind.resets(write.subresource),
             others=kind.others,
         )
+        return own_entries(kind.kind, kind.api_version, made)
 
-    def _put(self, kind: Kind, key: str, obj: Plain, *, expect: int) -> Plain:
+    def _put(
+        self, kind: Kind, key: str, obj: Plain, *, expect: int, mark: bytes = b""
+    ) -> Plain:
         stored, obj = kind.both(obj)  # nobody may be asked once it is written
 
         def value(revision: int) -> bytes:
             version = str(revision)
             metadata_of(obj)["resourceVersion"] = version
             metadata_of(stored)["resourceVersion"] = version
-            encoded = kind.encode(stored)
+            encoded = kind.encode(stored) + mark
             status.check_stored_size(len(encoded))
             return encoded
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -67,6 +68,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """The path itself asks for a watch, as only old clients do."""
 
 
+@lru_cache(maxsize=256)
 def target_of(path: str) -> Target | None:
     """What a path below ``/api`` or ``/apis`` names; None if it names no resource."""
     parts = path.strip("/").split("/")

@@ -18,7 +18,7 @@ from trimtab.embedded.chain import UPDATE
 from trimtab.embedded.conform import Mistyped, conform
 from trimtab.embedded.facts import definitions
 from trimtab.embedded.kinds import Kind, Plain
-from trimtab.embedded.managed import after_update
+from trimtab.embedded.managed import after_update, with_entries
 from trimtab.embedded.metadata import metadata_of
 from trimtab.embedded.patches import PatchError, json_patch, merge_patch
 from trimtab.embedded.patching import (
@@ -136,7 +136,10 @@ class Scales:
             reading.complain_of_lines(write, lines)
             return scale
         if request.method == "PATCH":
-            after = _patched(before, decode_patch(request.body, media), media)
+            shown = before
+            if write.kind.custom is not None:  # nobody owns anything of such a scale
+                shown = with_entries(before, None)
+            after = _patched(shown, decode_patch(request.body, media), media)
             _check_name(write, after)
         return after_update(
             before,

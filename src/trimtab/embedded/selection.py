@@ -6,6 +6,7 @@ field selector asks for more.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,8 +16,8 @@ from trimtab.api.selectors import FieldSelector, Selector
 from trimtab.embedded import selectorwords, status
 from trimtab.embedded.kinds import Kind
 
-NOTHING = ("=", "==")
-"""Field selectors without a field, which every object fits."""
+NOTHING = ("", "=", "==", "!=")
+"""Terms of a field selector without a field and a value, which every object fits."""
 BY_NAME = ("metadata.name", "=")
 METADATA_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
 
@@ -75,10 +76,10 @@ def selection_of(query: Mapping[str, str], *, kind: Kind, name: str = "") -> Sel
 
     A watch of one object by its path is a selection by its name.
     """
-    labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+    labels, given = query.get("labelSelector", ""), query.get("fieldSelector", "")
     labels = labels if labels.strip() else ""
-    if fields in NOTHING:
-        fields = ""
+    terms = re.split(r"(?<!\\),", given)
+    fields = ",".join(each for each in terms if each not in NOTHING)
     try:
         wanted = Selector.from_string(labels) if labels else None
     except ValueError as error:
@@ -89,7 +90,7 @@ def selection_of(query: Mapping[str, str], *, kind: Kind, name: str = "") -> Sel
         selected = FieldSelector.from_string(fields) if fields else None
     except ValueError as error:
         raise status.bad_request(
-            selectorwords.of_fields(fields) or kind.field_error("") or str(error)
+            selectorwords.of_fields(given) or kind.field_error("") or str(error)
         ) from None
     for term in selected.terms if selected else ():
         if term.field not in kind.supported_fields():
@@ -99,4 +100,4 @@ def selection_of(query: Mapping[str, str], *, kind: Kind, name: str = "") -> Sel
         selected = FieldSelector(
             (*by_name.terms, *(selected.terms if selected else ()))
         )
-    return Selection(labels=wanted, fields=selected, extract=kind.fields)
+    return Selection(labels=wanted, fields=selected, extract=kind.stored_fields)

@@ -17,6 +17,7 @@ import msgspec
 from trimtab.api.times import rfc3339
 from trimtab.embedded.catalog import Catalog
 from trimtab.embedded.deletion import DeleteOptions
+from trimtab.embedded.following import Follower
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.metadata import metadata_of
 from trimtab.embedded.registry import Registry
@@ -51,8 +52,10 @@ class _Service(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_Service).decode
 
 
-class ServiceAddresses:
+class ServiceAddresses(Follower):
     """Who has which address, as far as it has changed since the last look."""
+
+    prefix = SERVICES
 
     def __init__(
         self,
@@ -62,26 +65,13 @@ class ServiceAddresses:
         registry: Registry,
         now: Callable[[], datetime],
     ) -> None:
-        self._store = store
-        self._catalog = catalog
-        self._registry = registry
-        self._now = now
+        super().__init__(store, catalog=catalog, registry=registry, now=now)
         self._holders: dict[str, str] = {}
-        self._due: dict[str, None] = {}
         self._ranges_due = True
 
-    def start(self) -> None:
-        """Find the addresses of all Services, then follow the changes of the store."""
-        for row in self._store.range(SERVICES):
-            self._hold(row.key, row.value)
-        self._store.subscribe(self._seen)
-
-    def step(self, limit: int = 20) -> bool:
-        """Make and remove what is due; True if there is more."""
-        for address in list(self._due)[:limit]:
-            del self._due[address]
-            with suppress(ApiProblem):  # gone meanwhile, or in a namespace that goes
-                self._follow(address)
+    def step(self) -> bool:
+        """Make and remove the addresses that are due, then look at the ranges."""
+        super().step()
         if not self._due and self._ranges_due:
             self._ranges_due = False
             for row in self._store.range(RANGES):
@@ -90,19 +80,17 @@ class ServiceAddresses:
         return bool(self._due) or self._ranges_due
 
     def _seen(self, change: Change) -> None:
-        if change.key.startswith(SERVICES):
-            if change.previous is not None:
-                self._release(change.previous)
-            if change.value is not None:
-                self._hold(change.key, change.value)
-        elif change.key.startswith(ADDRESSES):
+        if change.key.startswith(SERVICES) and change.previous is not None:
+            self._release(change.previous)
+        super()._seen(change)
+        if change.key.startswith(ADDRESSES):
             self._ranges_due = True
             if change.value is None:
                 self._due[change.key.removeprefix(ADDRESSES)] = None
         elif change.key.startswith(RANGES):
             self._ranges_due = True
 
-    def _hold(self, key: str, value: bytes) -> None:
+    def _look(self, key: str, value: bytes) -> None:
         for address in _addresses(value):
             self._holders[address] = key
             self._due[address] = None

@@ -197,6 +197,8 @@ def tidy_metadata(metadata: Type, value: Plain) -> list[str]:
         value["finalizers"] = [each or "" for each in value["finalizers"]]
     if None in (value.get("ownerReferences") or ()):
         value["ownerReferences"] = [each or {} for each in value["ownerReferences"]]
+    if value.get("generateName") == "":
+        del value["generateName"]
     # These have no place for being absent in the struct.
     for owner in value.get("ownerReferences") or ():
         for key in ("apiVersion", "kind", "name", "uid"):

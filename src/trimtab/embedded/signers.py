@@ -15,14 +15,14 @@ from trimtab.api.times import rfc3339
 from trimtab.embedded import pem
 from trimtab.embedded.catalog import Catalog
 from trimtab.embedded.certificate_requests import CLIENT, GROUP, REQUESTS
+from trimtab.embedded.following import ObjectFollower
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.metadata import metadata_of
 from trimtab.embedded.rbac.attributes import Attributes
 from trimtab.embedded.rbac.authorizer import Authorizer
 from trimtab.embedded.registry import Registry
 from trimtab.embedded.requests import User
-from trimtab.embedded.status import ApiProblem
-from trimtab.embedded.store import Change, Store
+from trimtab.embedded.store import Store
 from trimtab.embedded.writes import Write
 
 if TYPE_CHECKING:
@@ -43,8 +43,10 @@ Issue = Callable[..., bytes]
 """Signs a request: ``issue(request, usages=…, lifetime=…, now=…)``, PEM."""
 
 
-class Signers:
-    """Which requests have to be looked at; all can be found again in the store."""
+class Signers(ObjectFollower):
+    """Which requests have to be decided or signed."""
+
+    prefix = REQUESTS
 
     def __init__(
         self,
@@ -56,41 +58,15 @@ class Signers:
         issue: Issue | None,
         now: Callable[[], datetime],
     ) -> None:
-        self._store = store
-        self._catalog = catalog
-        self._registry = registry
+        super().__init__(store, catalog=catalog, registry=registry, now=now)
         self._authorizer = authorizer
         self._issue = issue
-        self._now = now
-        self._due: dict[str, None] = {}
 
     def start(self) -> None:
-        """Find the requests of the store, then follow its changes."""
-        if self._issue is None:
-            return  # a server without an authority signs nothing
-        for row in self._store.range(REQUESTS):
-            self._due[row.key] = None
-        self._store.subscribe(self._seen)
+        if self._issue is not None:  # a server without an authority signs nothing
+            super().start()
 
-    def step(self) -> bool:
-        """Decide and sign what is due; True if there is more."""
-        for key in list(self._due):
-            del self._due[key]
-            try:
-                self._follow(key)
-            except ApiProblem:
-                continue  # gone or changed in the meantime: its change is seen too
-        return bool(self._due)
-
-    def _seen(self, change: Change) -> None:
-        if change.value is not None and change.key.startswith(REQUESTS):
-            self._due[change.key] = None
-
-    def _follow(self, key: str) -> None:
-        kind, row = self._catalog.by_prefix(key), self._store.get(key)
-        if kind is None or row is None:
-            return
-        asked = kind.decode(row.value)
+    def _judge(self, kind: Kind, asked: Plain) -> None:
         state = asked.get("status") or {}
         said = {each["type"] for each in state.get("conditions") or ()}
         signer = asked["spec"]["signerName"]

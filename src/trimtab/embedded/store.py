@@ -69,6 +69,9 @@ UNPOINT = "DELETE FROM current WHERE key = ?"
 # A scan reads about this much at a time; its first rows tell how many rows that is.
 SCAN_BYTES = 1 << 20
 SCAN_ROWS = 16
+# The rows that are kept at hand: about a mebibyte at the most.
+RECENT_ROWS = 64
+RECENT_BYTES = 16 << 10
 # Free pages up to this many, or a quarter of the file, are kept for the next writes.
 SPARE_PAGES = 1024
 VACUUM_PAGES = 128
@@ -129,6 +132,8 @@ class Store:
         self._history = History(self._file)
         self._ages = Ages()
         self._subscribers = Subscribers()
+        self._recent: dict[str, Row] = {}
+        """As they are now; what a write that failed may have changed is not in it."""
 
     @property
     def revision(self) -> int:
@@ -141,8 +146,22 @@ class Store:
         return self._history.totals.compacted
 
     def get(self, key: str) -> Row | None:
-        rows = self._file.query(GET, (key,))
-        return Row(*rows[0]) if rows else None
+        row = self._recent.get(key)
+        if row is None:
+            rows = self._file.query(GET, (key,))
+            row = Row(*rows[0]) if rows else None
+            if row is not None:
+                self._remember(row)
+        return row
+
+    def _remember(self, row: Row) -> None:
+        """A key that was just read or written is mostly the next one that is read."""
+        recent = self._recent
+        recent.pop(row.key, None)
+        if len(row.value) <= RECENT_BYTES:
+            recent[row.key] = row
+            if len(recent) > RECENT_ROWS:
+                del recent[next(iter(recent))]
 
     def range(
         self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0
@@ -281,9 +300,14 @@ class Store:
         try:
             self._file.transact(steps)
         except BaseException:
+            self._recent.clear()
             self._resume()
             raise
         self._history.totals = after
+        self._recent.pop(change.key, None)
+        if change.value is not None:
+            row = Row(change.key, change.value, change.revision, change.created)
+            self._remember(row)
         self._subscribers.publish(change)
 
     def _resume(self) -> None:

@@ -5,12 +5,14 @@ Lists with a merge key are merged item by item, lists of scalars with the strate
 (replace, delete), ``$retainKeys``, ``$deleteFromPrimitiveList/…`` and
 ``$setElementOrder/…``. Only built-in kinds take such patches.
 
-Documents and patches are not changed; a result shares with them what it can.
+The merge works in place, as the real server's does, which shows in its messages: they
+print the patch as it is left by then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import Any
 
 from trimtab.embedded.gotext import plain, quoted
@@ -48,7 +50,15 @@ def _unexpected(message: str) -> PatchError:
 
 
 def strategic_merge(document: JSON, patch: Any, type: Type) -> JSON:
-    """The document with the patch merged into it.
+    """The document with the patch merged into it; neither of them is changed.
+
+    Errors: `PatchError`.
+    """
+    return merge_in_place(deepcopy(document), deepcopy(patch), type)
+
+
+def merge_in_place(document: JSON, patch: Any, type: Type) -> JSON:
+    """`strategic_merge` that changes the document, and uses up the patch.
 
     Errors: `PatchError`.
     """
@@ -63,24 +73,24 @@ def strategic_merge(document: JSON, patch: Any, type: Type) -> JSON:
 def _merge_maps(original: JSON, patch: JSON, type: Type) -> JSON:
     if _PATCH in patch:
         return _directed(patch)
-    merged = _retained(original, patch)
-    rest = {name: value for name, value in patch.items() if name != _RETAIN}
-    for name in [each for each in rest if each.startswith(_ORDER)]:
-        _merge_ordered(merged, rest, name, type)
-    for name, value in rest.items():
+    _retain(original, patch)
+    for name in [each for each in patch if each.startswith(_ORDER)]:
+        _merge_ordered(original, patch, name, type)
+    for name, value in patch.items():
         if name.startswith(_DELETE):
-            _merge_deletions(merged, _bare(name, _DELETE, _BAD_DELETE), value, type)
+            _merge_deletions(original, _bare(name, _DELETE, _BAD_DELETE), value, type)
         elif value is None:
-            merged.pop(name, None)
+            original.pop(name, None)
         else:
-            _merge_field(merged, name, value, type)
-    return merged
+            _merge_field(original, name, value, type)
+    return original
 
 
 def _directed(patch: JSON) -> JSON:
     directive = patch[_PATCH]
     if directive == "replace":
-        return {name: value for name, value in patch.items() if name != _PATCH}
+        del patch[_PATCH]
+        return patch
     if directive == "delete":
         return {}
     raise _unknown_directive(directive, patch)
@@ -93,23 +103,25 @@ def _unknown_directive(directive: Any, item: JSON) -> PatchError:
     return _unexpected(f"unknown patch type: {named} in map: {plain(item)}")
 
 
-def _retained(original: JSON, patch: JSON) -> JSON:
-    """What stays of the original: all, or only the keys that the patch names."""
+def _retain(original: JSON, patch: JSON) -> None:
+    """Of the original, all stays, or only the keys that the patch names."""
     if _RETAIN not in patch:
-        return dict(original)
-    keys = patch[_RETAIN]
+        return
+    keys = patch.pop(_RETAIN)
     if not isinstance(keys, list):
         raise _bad(_BAD_RETAIN)
     for name, value in patch.items():
-        is_directive = name == _RETAIN or name.startswith((_DELETE, _ORDER))
+        is_directive = name.startswith((_DELETE, _ORDER))
         if value is not None and not is_directive and name not in keys:
             raise _bad(_BAD_RETAIN)
-    return {name: value for name, value in original.items() if name in keys}
+    for name in [each for each in original if each not in keys]:
+        del original[name]
 
 
 def _merge_field(merged: JSON, name: str, value: Any, of: Type) -> None:
     present = merged.get(name, _DROPPED)
     if type(present) is not type(value) or not isinstance(value, (dict, list)):
+        _drop_nulls(value)
         kept = _without_directives(value)
         if kept is _DROPPED:
             merged.pop(name, None)
@@ -126,13 +138,28 @@ def _merge_field(merged: JSON, name: str, value: Any, of: Type) -> None:
         merged[name] = value
 
 
+def _drop_nulls(value: Any) -> None:
+    if isinstance(value, dict):
+        for name in [each for each, inner in value.items() if inner is None]:
+            del value[name]
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            _drop_nulls(inner)
+
+
 def _without_directives(value: Any) -> Any:
-    """A value that has nothing to merge with: without nulls, and what is directed."""
+    """A value that has nothing to merge with: without what is directed in it."""
     if isinstance(value, dict):
         if _PATCH in value:
             return _DROPPED
-        kept = {k: _without_directives(v) for k, v in value.items() if v is not None}
-        return {k: v for k, v in kept.items() if v is not _DROPPED}
+        for name, inner in list(value.items()):
+            kept = _without_directives(inner)
+            if kept is _DROPPED:
+                del value[name]
+            else:
+                value[name] = kept
+        return value
     if isinstance(value, list):
         items = map(_without_directives, value)
         return [item for item in items if item is not _DROPPED]

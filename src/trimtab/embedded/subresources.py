@@ -123,10 +123,13 @@ class Subresources:
         body = _body(request, "Eviction")
         _check_named(body, "Eviction", "policy", write.name)
         body = self._admitted(write, body)
-        pod, _ = self._registry.read(kind, write.namespace, write.name)
+        pod, row = self._registry.read(kind, write.namespace, write.name)
         options = delete_options(request, body.get("deleteOptions") or {})
         if _is_running(pod):
             self._spend_budget(pod, write, dry_run=options.dry_run)
+        # Where somebody names what the pod must be, that decides, and comes first.
+        if not options.dry_run and options.preconditions is None:
+            self._registry.amend(kind, row.key, self._disrupt)
         self._registry.delete(kind, write.namespace, write.name, options)
         done: Plain = {
             "kind": "Status",
@@ -136,6 +139,21 @@ class Subresources:
             "code": 201,
         }
         return Outcome(obj=done, created=True)
+
+    def _disrupt(self, pod: Plain) -> None:
+        """Say in a pod's status that it goes because somebody evicted it."""
+        conditions = pod.setdefault("status", {}).get("conditions") or []
+        pod["status"]["conditions"] = [
+            *(each for each in conditions if each["type"] != "DisruptionTarget"),
+            {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "EvictionByEvictionAPI",
+                "message": "Eviction API: evicting",
+                "lastProbeTime": None,
+                "lastTransitionTime": rfc3339(self._now()),
+            },
+        ]
 
     def _spend_budget(self, pod: Plain, write: Write, *, dry_run: bool) -> None:
         """An eviction needs a disruption that every budget of the pod still allows."""

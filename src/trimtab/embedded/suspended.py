@@ -7,16 +7,10 @@ the words and as the writer that people know, soon after the write it follows fr
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
-
 from trimtab.api.times import rfc3339
-from trimtab.embedded.catalog import Catalog
-from trimtab.embedded.kinds import Plain
+from trimtab.embedded.following import ObjectFollower
+from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.metadata import metadata_of
-from trimtab.embedded.registry import Registry
-from trimtab.embedded.status import ApiProblem
-from trimtab.embedded.store import Change, Store
 from trimtab.embedded.writes import Write
 
 JOBS = "batch/jobs/"
@@ -28,53 +22,16 @@ FINISHED = frozenset({"Complete", "Failed", "SuccessCriteriaMet", "FailureTarget
 MARKS = (b'"suspend":true', b'"type":"Suspended"')
 
 
-class SuspendedJobs:
-    """Which Jobs have to be looked at; they can all be found again in the store."""
+class SuspendedJobs(ObjectFollower):
+    """Which Jobs have to be looked at."""
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        catalog: Catalog,
-        registry: Registry,
-        now: Callable[[], datetime],
-    ) -> None:
-        self._store = store
-        self._catalog = catalog
-        self._registry = registry
-        self._now = now
-        self._due: dict[str, None] = {}
-
-    def start(self) -> None:
-        """Find the Jobs of the store, then follow its changes."""
-        for row in self._store.range(JOBS):
-            self._look(row.key, row.value)
-        self._store.subscribe(self._seen)
-
-    def step(self, limit: int = 20) -> bool:
-        """Write down what is due; True if there is more."""
-        for key in list(self._due)[:limit]:
-            del self._due[key]
-            try:
-                self._follow(key)
-            except ApiProblem:
-                continue  # gone or changed in the meantime: its change is seen too
-        return bool(self._due)
-
-    def _seen(self, change: Change) -> None:
-        if change.value is not None and change.key.startswith(JOBS):
-            self._look(change.key, change.value)
+    prefix = JOBS
 
     def _look(self, key: str, value: bytes) -> None:
         if any(mark in value for mark in MARKS):
             self._due[key] = None
 
-    def _follow(self, key: str) -> None:
-        kind = self._catalog.by_prefix(key)
-        row = self._store.get(key)
-        if kind is None or row is None:
-            return
-        job = kind.decode(row.value)
+    def _judge(self, kind: Kind, job: Plain) -> None:
         state = followed(job, now=rfc3339(self._now()))
         if state is None:
             return

@@ -53,8 +53,7 @@ class Log:
     def wake(self) -> None:
         """Let those who wait look again."""
         for future in self.waiting:
-            if not future.done():
-                future.set_result(None)
+            _wake(future)
 
 
 class Hub:
@@ -121,6 +120,11 @@ class Hub:
         entries = [Entry(change) for change in changes]
         whole = len(changes) < CATCH_UP
         return entries, self.store.revision if whole else changes[-1].revision
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def resource_of(key: str) -> str:
@@ -213,15 +217,15 @@ class Watcher:
         return min(due, last) if last > now else due
 
     async def _wait(self, seconds: float) -> None:
-        future = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
         self._log.waiting.add(future)
+        # A timer that wakes us, too, costs a third of a timeout that cancels us.
+        timer = loop.call_later(max(0.0, seconds), _wake, future)
         try:
-            # Not wait_for, which loses a cancellation that comes with the result.
-            async with asyncio.timeout(max(0.0, seconds)):
-                await future
-        except TimeoutError:
-            pass
+            await future
         finally:
+            timer.cancel()
             self._log.waiting.discard(future)
 
     def _collect(self) -> bytes:

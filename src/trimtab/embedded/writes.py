@@ -14,11 +14,17 @@ from trimtab.embedded import status
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.requests import ApiRequest, Target, User
 from trimtab.embedded.status import ApiProblem, FieldProblem
+from trimtab.embedded.store import Row
 
 APPLY_PATCH = "application/apply-patch+yaml"
 MAX_MANAGER = 128
 OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and "
+    "try again"
+)
+"""What a lost compare-and-swap is called."""
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +40,9 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     force: bool = False
     warnings: list[str] = []
     """What the client is told beside the answer, whatever that is."""
+    emptied: list[str] = []
+    """What the body has, empty or null, and reading drops, where that is not the same
+    as nothing."""
     guard: Callable[[Plain, Plain | None], None] | None = None
     """Refuses an object that whoever writes may not store; the second is what it
     replaces."""
@@ -159,3 +168,21 @@ def misnamed(meta: Plain, write: Write) -> ApiProblem:
         f"the name of the object ({meta.get('name', '')}) does not match the name on "
         f"the URL ({write.name})"
     )
+
+
+def check_version(write: Write, meta: Plain, row: Row) -> None:
+    """That a write is about the present version, or about none if it may be."""
+    kind = write.kind
+    given = meta.get("resourceVersion", "")
+    try:
+        wanted = int(given or 0)
+    except ValueError:
+        message = f'strconv.ParseUint: parsing "{given}": invalid syntax'
+        raise ApiProblem(500, "", message) from None
+    if wanted and wanted != row.revision:
+        raise status.conflict(kind.about, write.name, MODIFIED)
+    if not wanted and kind.conditional:
+        problem = status.invalid(
+            "metadata.resourceVersion", 0, "must be specified for an update"
+        )
+        raise status.invalid_object(kind.about, write.name, [problem])

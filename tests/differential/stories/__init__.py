@@ -7,7 +7,9 @@ from tests.differential.stories import (
     deleting,
     describing,
     found,
+    ratcheting,
     reading,
+    versions,
     watching,
 )
 
@@ -18,6 +20,8 @@ __all__ = [
     "deleting",
     "describing",
     "found",
+    "ratcheting",
     "reading",
+    "versions",
     "watching",
 ]

@@ -141,3 +141,159 @@ def a_strategic_merge_is_shown_as_it_is_left(do: Run) -> None:
         do.patch("deployments/a", body, STRATEGIC)
     secrets = {"spec": {"template": {"spec": {"imagePullSecrets": [None]}}}}
     do.patch("deployments/a", secrets)
+
+
+@scenario
+def wrong_types_are_told_in_the_order_of_go(do: Run) -> None:
+    do.create("configmaps", sample("configmaps"))
+    do.patch("configmaps/a", {"binaryData": "x", "data": 1}, STRATEGIC)
+    both = {"metadata": {"annotations": "x", "labels": 1}}
+    do.patch("configmaps/a", both, STRATEGIC)
+    do.create("pods", sample("pods"))
+    for spec in ({"restartPolicy": 1}, {"nodeName": 1}, {"dnsPolicy": 1.5}):
+        do.patch("pods/a", {"spec": spec}, STRATEGIC)
+    do.create("services", sample("services"))
+    targets: list[Any] = [True, 1.5, 2.0, {}, [], 3000000000]
+    for target in targets:
+        port = {"port": 80, "targetPort": target}
+        do.patch("services/a", {"spec": {"ports": [port]}}, STRATEGIC)
+
+
+@scenario
+def a_strategic_merge_that_has_a_key_twice_is_shown_merged(do: Run) -> None:
+    do.create("services", sample("services"))
+    ports = [{"port": 443, "name": "web"}, {"port": 443, "name": "dns"}]
+    do.patch("services/a", {"metadata": "x", "spec": {"ports": ports}}, STRATEGIC)
+    bad = {"immutable": "x", "data": None, "$patch": "replace"}
+    do.create("configmaps", sample("configmaps"))
+    do.patch("configmaps/a", bad, STRATEGIC)
+
+
+@scenario
+def an_empty_map_is_not_none_to_an_immutable_object(do: Run) -> None:
+    for plural, kind in (("configmaps", "ConfigMap"), ("secrets", "Secret")):
+        head = {"apiVersion": "v1", "kind": kind, **NAMED}
+        do.create(plural, {**head, "immutable": True})
+        for field in ("data", "binaryData", "stringData"):
+            do.apply(f"{plural}/a", {**head, field: {}})
+            do("PUT", f"{plural}/a", {**head, "immutable": True, field: {}})
+            do.patch(f"{plural}/a", {field: {}})
+            do.patch(f"{plural}/a", {field: {}}, STRATEGIC)
+
+
+@scenario
+def the_address_of_a_pod_is_the_first_of_its_addresses(do: Run) -> None:
+    made = do.create("pods", sample("pods"))
+    several = [{"ip": "10.1.1.1"}, {"ip": "fd00::1"}]
+    do("PUT", "pods/a/status", {**made, "status": {"podIPs": several}})
+    do.patch("pods/a/status", {"status": {"podIPs": [{"ip": "10.1.1.2"}]}})
+    do.patch("pods/a/status", {"status": {"podIP": None}})
+    do.patch("pods/a/status", {"status": {"podIPs": None}})
+    do.apply("pods/b", {**POD, **sample("pods", "b")})
+    do.apply("pods/b/status", {**POD, "status": {"podIPs": several}})
+
+
+@scenario
+def a_field_that_is_named_and_nothing_is_selected_by_nothing(do: Run) -> None:
+    do.create("secrets", sample("secrets"))
+    for terms in ("metadata.name=a,=", "==,metadata.name=a", "!=", ",,", "a=b,="):
+        do("GET", f"secrets?fieldSelector={terms}")
+
+
+@scenario
+def what_was_applied_empty_is_stored_and_read_without(do: Run) -> None:
+    """So the next write is never in vain."""
+    template = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {}}}
+    more: list[dict[str, Any]] = [
+        {"metadata": {"labels": None}},
+        {"metadata": {"annotations": {}}},
+        {"metadata": {"finalizers": []}},
+        {"metadata": {"ownerReferences": None}},
+        {"metadata": {"generateName": ""}},
+        {"metadata": {"creationTimestamp": None}},
+        {"spec": {"any": None}},
+        {"spec": {"any": {"x": None}}},
+        {"spec": {"anythings": {"a": None}}},
+        {"spec": {"labels": {}}},
+        {"spec": {"template": template}},
+        {"status": None},
+    ]
+    for number, each in enumerate(more):
+        name = f"n{number}"
+        target, plain = f"things/{name}", {**typed("things"), "metadata": {}}
+        body = {**plain, **each}
+        for intent in (body, plain):
+            intent["metadata"] = {**intent["metadata"], "name": name}
+        do.apply(target, body)
+        do.get(target)
+        do.apply(target, plain, "bob")
+        do.apply(target, body)
+        do.apply(target, body)
+        do.patch(target, {})
+    nothing = {**typed("things"), "metadata": {"name": "n0"}}
+    for _ in range(2):
+        do.apply("things/n0/status", {**nothing, "status": None})
+        do.apply("things/n0", nothing)
+
+
+@scenario
+def a_value_that_reads_itself_is_told_before_others(do: Run) -> None:
+    good = sample("deployments")
+    spread = {**good["spec"], "strategy": {"rollingUpdate": {"maxSurge": True}}}
+    do.create("deployments", {**good, "metadata": {"labels": "x"}, "spec": spread})
+    bad = {"name": 1, "emptyDir": {"sizeLimit": "zz"}}
+    do.create("pods", {**sample("pods"), "spec": {"volumes": [bad], "hostPID": 1}})
+
+
+@scenario
+def a_refused_patch_is_shown_in_its_order(do: Run) -> None:
+    for plural in ("configmaps", "things", "services"):
+        do.create(plural, sample(plural, labels={"b": "1", "a": "2"}))
+        meta = {"annotations": None, "labels": "x", "finalizers": "x"}
+        do.patch(f"{plural}/a", {"metadata": meta})
+        add = {"op": "add", "path": "/metadata", "value": meta}
+        do.patch(f"{plural}/a", [add], JSON_PATCH)
+        labels = {"op": "test", "path": "/metadata/labels/a", "value": "2"}
+        copied = {"op": "copy", "from": "/metadata", "path": "/copied"}
+        wrong = {"op": "add", "path": "/metadata/labels", "value": 1}
+        do.patch(f"{plural}/a", [labels, copied, wrong], JSON_PATCH)
+
+
+@scenario
+def labels_that_are_empty_are_shown_as_such(do: Run) -> None:
+    empty: list[Any] = [{}, None]
+    for labels in empty:
+        spec = {"template": {"metadata": {"labels": labels}}}
+        do.apply("deployments/a", {**DEPLOYMENT, **NAMED, "spec": spec})
+
+
+@scenario
+def addresses_of_a_pod_that_are_none(do: Run) -> None:
+    do.create("pods", sample("pods"))
+    for several in ([None, None], [{"ip": "1.2.3.4"}, {"ip": "x"}]):
+        do.patch("pods/a/status", {"status": {"podIPs": several}})
+
+
+@scenario
+def a_new_job_is_another_one_after_any_write(do: Run) -> None:
+    do("PUT", "jobs/a", do.create("jobs", sample("jobs")))
+    do.patch("jobs/a", {})
+    body = {"apiVersion": "batch/v1", "kind": "Job", **sample("jobs", "b")}
+    for _ in range(3):
+        do.apply("jobs/b", body)
+    do.create("jobs", sample("jobs", "c"))
+    do.patch("jobs/c/status", {"status": {"active": 1}})
+    do.patch("jobs/c", {})
+
+
+@scenario
+def the_status_of_a_service_that_is_not_there_makes_one(do: Run) -> None:
+    status = {"loadBalancer": {"ingress": [{"ip": "9.9.9.9"}]}}
+    body = {**sample("services"), "apiVersion": "v1", "kind": "Service"}
+    do("PUT", "services/a/status", {**body, "status": status})
+    do("PUT", "services/a", do.get("services/a"))
+    do.patch("services/none/status", {"status": status})
+    do.apply("services/b/status", {**body, "metadata": {"name": "b"}, "status": status})
+    do.apply("services/c/status", {**body, "metadata": {"name": "c"}, "spec": {}})
+    for name in ("Bad", "1a", "a.b", "-a", "a" * 64):
+        do.create("services", sample("services", name))

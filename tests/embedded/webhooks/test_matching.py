@@ -213,3 +213,30 @@ async def test_a_custom_object_is_shown_in_the_version_that_the_rules_name(
         assert second["kind"]["version"] == "v2"
         assert second["requestKind"]["version"] == "v1"
         assert first["object"]["spec"] == {"host": "k", "port": "9"}
+
+
+async def test_an_autoscaler_is_shown_in_the_version_that_the_rules_name(
+    ask: Asker, desk: Desk, office: Office
+) -> None:
+    named = {**rule(["horizontalpodautoscalers"]), "apiVersions": ["v2"]}
+    place = "/spec/metrics/0/resource/target/averageUtilization"
+    desk.tell("/second", lambda _: patch({"op": "add", "path": place, "value": 60}))
+    await office.mutating(
+        office.hook("/second", [named]),
+        office.hook("/exact", [named], matchPolicy="Exact"),
+    )
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+    spec = {"maxReplicas": 3, "scaleTargetRef": target}
+    body = {
+        "metadata": {"name": "a"},
+        "spec": {**spec, "targetCPUUtilizationPercentage": 50},
+    }
+    path = ask.path("horizontalpodautoscalers", group="autoscaling")
+    made = await ask("POST", path, body)
+    assert made.obj["spec"]["targetCPUUtilizationPercentage"] == 60
+    [second] = desk.at("/second")
+    assert desk.at("/exact") == []
+    [metric] = second["object"]["spec"]["metrics"]
+    assert metric["resource"]["target"]["averageUtilization"] == 50
+    assert second["kind"]["version"] == "v2"
+    assert second["requestKind"]["version"] == "v1"

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
+from trimtab.embedded.builtin.selfreading import first_problem
 from trimtab.embedded.builtin.values import Fix, Mismatch, go_type_of, leaf, refuse
 
 Make = Callable[[], Any]
@@ -74,6 +75,14 @@ def shape_of(group: str, kind: str, version: str = "v1") -> str:
     return name if name in _facts() else ""
 
 
+@lru_cache(maxsize=1024)
+def declared(definition: str) -> dict[str, str]:
+    """The fields of a definition in the order of its Go struct, each with its type
+    as ``data/shapes.json`` writes it; none if that struct is not known."""
+    found = _facts().get(".".join(definition.split(".")[-3:]), {})
+    return {key: code.rpartition("~")[2].lstrip("!?*") for key, code in found.items()}
+
+
 class _Losses:
     """How many fields were dropped because a struct does not have them."""
 
@@ -96,7 +105,11 @@ def shape(group: str, kind: str, obj: dict[str, Any]) -> bool:
     name = shape_of(group, kind, version)
     before = _Losses.count
     if name:
-        struct(name)(obj)
+        try:
+            struct(name)(obj)
+        except Mismatch as first:
+            fields = _facts().__getitem__
+            raise first_problem(name, obj, fields=fields) or first from None
     return _Losses.count != before
 
 

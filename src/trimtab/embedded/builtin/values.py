@@ -120,7 +120,8 @@ def _micro_time(value: Any) -> str:
         raise Mismatch(
             f'parsing time "{value}" as "{layout}": cannot parse "{rest}" as "{wanted}"'
         )
-    return MicroTime.of(_instant(value)).__encode__()
+    moment = _instant(value)
+    return value if parts[2][-1] == "Z" else MicroTime.of(moment).__encode__()
 
 
 def _instant(value: Any) -> Any:

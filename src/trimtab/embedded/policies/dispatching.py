@@ -40,7 +40,7 @@ class Dispatcher:
     def __init__(
         self, store: Store, *, catalog: Catalog, authorizer: Authorizer
     ) -> None:
-        self._matcher = Matcher(store, catalog)
+        self._matcher = Matcher(store, versions=catalog.versions)
         self._params = Params(store, catalog)
         self._authorizer = authorizer
 

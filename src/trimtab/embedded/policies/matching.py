@@ -1,8 +1,8 @@
-"""Matching: which requests a policy or a binding is for."""
+"""Matching: which requests a policy, a binding or a webhook is for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -10,7 +10,6 @@ import msgspec
 from trimtab.api.codec import convert
 from trimtab.api.selectors import LabelSelector, Selector
 from trimtab.embedded import status
-from trimtab.embedded.catalog import Catalog
 from trimtab.embedded.chain import CREATE, UPDATE, Attributes
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.status import ApiProblem, GroupResource
@@ -91,7 +90,7 @@ def rule_of(raw: Plain) -> Rule:
 
 
 class Match(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``matchConstraints`` or ``matchResources`` say."""
+    """What ``matchConstraints``, ``matchResources`` or a webhook say."""
 
     rules: tuple[Rule, ...]
     excluded: tuple[Rule, ...]
@@ -116,11 +115,13 @@ def selector_of(raw: Plain | None) -> Selector:
 
 
 class Matcher:
-    """Matches policies with requests."""
+    """Matches policies with requests; ``versions`` gives all versions of a kind."""
 
-    def __init__(self, store: Store, catalog: Catalog) -> None:
+    def __init__(
+        self, store: Store, *, versions: Callable[[Kind], Iterable[Kind]]
+    ) -> None:
         self._store = store
-        self._catalog = catalog
+        self._versions = versions
 
     def kind(self, match: Match, attributes: Attributes) -> Kind | None:
         """The kind in whose version a policy looks at a request; None if it does not.
@@ -153,7 +154,7 @@ class Matcher:
         if not match.equivalent:
             return None
         for rule in rules:
-            for other in self._catalog.versions(own):
+            for other in self._versions(own):
                 if other is not own and rule.fits(attributes, other):
                     return other
         return None

@@ -6,8 +6,7 @@ written into its status, soon after the write that it follows from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from datetime import datetime
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -18,13 +17,11 @@ from trimtab.embedded.expressions.compiling import Program
 from trimtab.embedded.expressions.complaints import ExpressionError
 from trimtab.embedded.expressions.folding import InstantiationError
 from trimtab.embedded.expressions.kinds import DYN
+from trimtab.embedded.following import ObjectFollower
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.policies.environment import Environment
 from trimtab.embedded.policies.judging import variables_of
 from trimtab.embedded.policies.typing import typed
-from trimtab.embedded.registry import Registry
-from trimtab.embedded.status import ApiProblem
-from trimtab.embedded.store import Change, Store
 from trimtab.embedded.writes import APPLY_PATCH, Write
 
 POLICIES: Final = "admissionregistration.k8s.io/validatingadmissionpolicies/"
@@ -33,48 +30,13 @@ _MOST: Final = 10
 """How many kinds of one rule are looked at."""
 
 
-class TypeChecking:
-    """Which policies have to be checked; they can all be found again in the store."""
+class TypeChecking(ObjectFollower):
+    """Which policies have to be checked."""
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        catalog: Catalog,
-        registry: Registry,
-        now: Callable[[], datetime],
-    ) -> None:
-        self._store = store
-        self._catalog = catalog
-        self._registry = registry
-        self._now = now
-        self._due: dict[str, None] = {}
+    prefix = POLICIES
+    limit = 5
 
-    def start(self) -> None:
-        """Find the policies of the store, then follow its changes."""
-        for row in self._store.scan(POLICIES):
-            self._due[row.key] = None
-        self._store.subscribe(self._seen)
-
-    def step(self, limit: int = 5) -> bool:
-        """Check what is due; True if there is more."""
-        for key in list(self._due)[:limit]:
-            del self._due[key]
-            try:
-                self._follow(key)
-            except ApiProblem:
-                continue  # gone or changed in the meantime: its change is seen too
-        return bool(self._due)
-
-    def _seen(self, change: Change) -> None:
-        if change.value is not None and change.key.startswith(POLICIES):
-            self._due[change.key] = None
-
-    def _follow(self, key: str) -> None:
-        kind, row = self._catalog.by_prefix(key), self._store.get(key)
-        if kind is None or row is None:
-            return
-        policy = kind.decode(row.value)
+    def _judge(self, kind: Kind, policy: Plain) -> None:
         metadata, status = policy["metadata"], policy.get("status") or {}
         generation = metadata.get("generation", 0)
         if generation <= status.get("observedGeneration", 0):

@@ -12,10 +12,9 @@ from typing import Any
 
 import msgspec
 
-from trimtab.api.codec import convert
-from trimtab.api.selectors import LabelSelector, Selector
 from trimtab.embedded.kinds import Plain
 from trimtab.embedded.policies.conditions import Conditions
+from trimtab.embedded.policies.matching import Match, match_of
 from trimtab.embedded.store import Change, Store
 from trimtab.embedded.webhooks.https import ca_problem
 
@@ -38,17 +37,6 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Why the certificates are of no use."""
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """Which requests a webhook is asked about."""
-
-    operations: frozenset[str]
-    groups: frozenset[str]
-    versions: frozenset[str]
-    resources: tuple[tuple[str, str], ...]
-    """Each with its subresource, which is empty for none and ``*`` for all."""
-    scope: str = "*"
-
-
 class Hook(msgspec.Struct, frozen=True, kw_only=True):
     """One webhook of one configuration."""
 
@@ -56,13 +44,10 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
     """Configuration, name and place: what tells it from all others."""
     name: str
     client: ClientConfig
-    rules: tuple[Rule, ...]
+    match: Match
+    """Which requests it is asked about; without rules, none."""
     fails: bool
     """Whether a webhook that cannot be asked is one that says no."""
-    equivalent: bool
-    """Whether it is asked about a resource also in versions that it does not name."""
-    namespaces: Selector
-    objects: Selector
     effects: bool
     """Whether asking it for nothing does something."""
     seconds: float
@@ -120,11 +105,8 @@ def _hook(raw: Plain, uid: str) -> Hook:
         uid=f"{uid}/{raw['name']}",
         name=raw["name"],
         client=client_of(raw["clientConfig"]),
-        rules=tuple(_rule(each) for each in raw.get("rules") or ()),
+        match=match_of({**raw, "resourceRules": raw.get("rules")}),
         fails=raw.get("failurePolicy") != "Ignore",
-        equivalent=raw.get("matchPolicy") == "Equivalent",
-        namespaces=_selector(raw.get("namespaceSelector")),
-        objects=_selector(raw.get("objectSelector")),
         effects=raw.get("sideEffects") not in ("None", "NoneOnDryRun"),
         seconds=raw.get("timeoutSeconds", SECONDS),
         reviews=tuple(raw.get("admissionReviewVersions") or ()),
@@ -149,22 +131,5 @@ def client_of(raw: Mapping[str, Any]) -> ClientConfig:
     )
 
 
-def _rule(raw: Plain) -> Rule:
-    return Rule(
-        operations=frozenset(raw.get("operations") or ()),
-        groups=frozenset(raw.get("apiGroups") or ()),
-        versions=frozenset(raw.get("apiVersions") or ()),
-        resources=tuple(
-            (each.partition("/")[0], each.partition("/")[2])
-            for each in raw.get("resources") or ()
-        ),
-        scope=raw.get("scope", "*"),
-    )
-
-
 def _conditions(raw: Sequence[Plain]) -> Conditions | None:
     return Conditions([each["expression"] for each in raw]) if raw else None
-
-
-def _selector(raw: Plain | None) -> Selector:
-    return Selector.from_wire(convert(LabelSelector, raw or {}))

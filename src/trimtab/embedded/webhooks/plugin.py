@@ -18,6 +18,7 @@ from trimtab.embedded.conform import Mistyped
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.patches import PatchError, json_kind, json_patch
 from trimtab.embedded.policies.conditions import Undecided
+from trimtab.embedded.policies.matching import Matcher
 from trimtab.embedded.policies.subject import Subject
 from trimtab.embedded.rbac.authorizer import Authorizer
 from trimtab.embedded.status import ApiProblem, quoted
@@ -25,11 +26,26 @@ from trimtab.embedded.store import Store
 from trimtab.embedded.webhooks import review
 from trimtab.embedded.webhooks.answers import Unusable
 from trimtab.embedded.webhooks.hooks import Hook, Hooks
-from trimtab.embedded.webhooks.matching import Matcher, is_exempt
 from trimtab.embedded.webhooks.targets import Targets, Unresolved
 
+EXEMPT = frozenset(
+    {
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+    }
+)
 MEMORY = "webhooks"
 UNTRUSTED = "unable to load root certificates: "
+
+
+def is_exempt(attributes: Attributes) -> bool:
+    """Whether nobody outside is asked: else a webhook could lock everybody out."""
+    kind = attributes.kind
+    return kind.group == "admissionregistration.k8s.io" and kind.kind in EXEMPT
 
 
 class _Rounds:
@@ -119,7 +135,9 @@ class Webhooks:
 
     def _concerned(self, hook: Hook, attributes: Attributes) -> Kind | None:
         """The kind in whose version a webhook is asked; None if it is not asked."""
-        kind = self._matcher.kind(hook, attributes)
+        if not hook.match.rules:
+            return None
+        kind = self._matcher.kind(hook.match, attributes)
         if kind is None or hook.conditions is None:
             return kind
         subject = Subject(attributes, kind=kind, authorizer=self._authorizer)

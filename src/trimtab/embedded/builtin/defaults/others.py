@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any, Final
 
+from trimtab.embedded.builtin.scalers import drop_notes
+
 JSON = dict[str, Any]
 
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -45,6 +47,7 @@ def autoscaler(obj: JSON) -> None:
     if obj.get("apiVersion") == "autoscaling/v1":
         _older_autoscaler(obj)
         return
+    drop_notes(obj["metadata"])
     if not spec.get("metrics"):
         spec["metrics"] = [copy.deepcopy(_CPU)]
     behaviour = spec.get("behavior")

@@ -46,7 +46,7 @@ def pod(obj: JSON) -> None:
 
 
 def _status(status: JSON) -> None:
-    if "podIP" in status:
+    if "podIP" in status or "podIPs" in status:
         _addresses(status)
     for kind in _STATUSES:
         for each in status.get(kind) or ():
@@ -63,9 +63,11 @@ def _amounts(status: JSON) -> None:
 
 def _addresses(status: JSON) -> None:
     """The one address of old, and the list of them, say the same."""
-    first, listed = status["podIP"], status.get("podIPs")
-    if not listed or listed[0].get("ip", "") != first:
+    first, listed = status.get("podIP", ""), status.get("podIPs")
+    if first and (not listed or listed[0].get("ip", "") != first):
         status["podIPs"] = [{"ip": first}]
+    elif listed and listed[0].get("ip"):
+        status["podIP"] = listed[0]["ip"]
 
 
 def _requests_from_limits(container: JSON) -> None:

@@ -101,7 +101,11 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("policy", "PodDisruptionBudget"): Strategy(
         create=resets("policy.v1.PodDisruptionBudgetStatus")
     ),
-    ("autoscaling", "HorizontalPodAutoscaler"): Strategy(create=others.create_scaler),
+    ("autoscaling", "HorizontalPodAutoscaler"): Strategy(
+        create=others.create_scaler,
+        update=others.update_scaler,
+        subresources={"status": others.scaler_status},
+    ),
     ("networking.k8s.io", "Ingress"): Strategy(
         create=resets("networking.v1.IngressStatus")
     ),
@@ -165,6 +169,9 @@ def prepare(
 
     Errors: 422 when an address or port cannot be had.
     """
+    if kind == "Service" and not group and old is None and subresource == "status":
+        obj["status"] = {"loadBalancer": {}}  # and it gets no address
+        return
     if kind == "Service" and not group and subresource != "status":
         if old is None:
             services.create(obj, allocate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from trimtab.embedded.builtin.scalers import keep_notes
 from trimtab.embedded.builtin.shapes import struct
 from trimtab.embedded.builtin.strategy.common import keep, keep_metadata
 
@@ -21,6 +22,18 @@ def create_scaler(obj: JSON) -> None:
     """What an autoscaler has seen is its own; each version writes it differently."""
     version = str(obj.get("apiVersion", "")).rpartition("/")[2] or "v2"
     obj["status"] = struct(f"autoscaling.{version}.HorizontalPodAutoscalerStatus")({})
+
+
+def update_scaler(obj: JSON, old: JSON) -> None:
+    keep(obj, old, "status")
+    if obj.get("apiVersion") == "autoscaling/v1":
+        keep_notes(obj, old)
+
+
+def scaler_status(obj: JSON, old: JSON) -> None:
+    keep(obj, old, "spec")
+    if obj.get("apiVersion") == "autoscaling/v1":
+        keep_notes(obj, old, subresource="status")
 
 
 def create_slice(obj: JSON) -> None:

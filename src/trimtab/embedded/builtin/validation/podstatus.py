@@ -105,7 +105,13 @@ def _addresses(found: Found, status: JSON, before: JSON, field: str) -> None:
     for index, address in enumerate(given):
         if address not in old:
             found.each(f"status.{field}[{index}]", address, texts.ip(address))
-    families = {texts.parse_ip(each).version for each in given if texts.parse_ip(each)}  # type: ignore[union-attr]
+    parsed = [texts.parse_ip(each) for each in given]
+    families = {each.version for each in parsed if each is not None}
+    if len(given) > 1 and None in parsed:
+        wrong, families = parsed.index(None), set()
+        text = f"invalid IP[{wrong}]: {given[wrong]}"
+        told = f"failed to check for dual stack with error:{text}"
+        found.internal(f"status.{field}", told)
     if len(given) > 1 and (len(families) != 2 or len(given) > 2):
         detail = "may specify no more than one IP for each IP family"
         shown = [{"IP": each} for each in given]
