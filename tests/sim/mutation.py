@@ -15,7 +15,8 @@ import importlib.machinery
 import importlib.util
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -24,6 +25,8 @@ import msgspec
 
 FOLDER = Path(__file__).parent / "mutants"
 ROOT = Path(__file__).parents[2]
+NONE = "none"
+"""The name of no mutant at all."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -46,7 +49,7 @@ class Mutant(msgspec.Struct, frozen=True):
     """Its class, in the words of the design."""
     change: list[Change]
     scenario: str = "shops"
-    mode: str = "random"
+    mode: Any = "random"
     workload: int = 0
     """Of a mode that is systematic."""
 
@@ -56,7 +59,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     seeds: int
     """How many plans it took; 0 if it was not found."""
-    laws: list[str]
+    law: str = ""
+    """The one that was broken first."""
     sentence: str = ""
 
 
@@ -106,48 +110,52 @@ class Finder(importlib.abc.MetaPathFinder):
         )
 
 
-def search(name: str, *, first: int, most: int) -> Outcome:
-    """Look for a mutant with the plans from ``first`` on; this process has it then."""
-    chosen = mutant(name)
+def search(name: str, *, starts: Sequence[int], most: int) -> Iterator[Outcome]:
+    """Look for a mutant, from each start anew; this process has it then.
+
+    A start is the first of the seeds of a random search. A systematic one tries every
+    write of one workload, with the seed that the start adds to it.
+    """
+    chosen = mutant(name) if name != NONE else Mutant(bug="", change=[])
     sys.meta_path.insert(0, Finder(chosen.change))
     worlds = importlib.import_module("tests.sim.worlds")
-    scenario = {"shops": worlds.shop_scenario, "websites": worlds.website_scenario}
     # What is systematic tries every write, so there should not be many.
     less = {} if chosen.mode == "random" else {"seconds": 30.0, "objects": 2}
-    made = scenario[chosen.scenario](**less)
-    first = first if chosen.mode == "random" else chosen.workload
-    return found(made, chosen.mode, first=first, most=most)
-
-
-def found(scenario: Any, mode: Any, *, first: int, most: int) -> Outcome:
-    from itertools import islice
-
+    made = worlds.SCENARIOS[chosen.scenario](**less)
     from trimtab.sim.provided import provided
     from trimtab.sim.search import Search
 
-    looking = Search(scenario)
     plans: Iterable[Any]
+    looking = Search(made)
     with provided():
-        if mode == "random":
-            plans = (looking.plan(first + number) for number in range(most))
-        else:
-            plans = islice(looking.systematic(mode, seed=first), most)
-        for number, plan in enumerate(plans, 1):
-            report = looking.run(plan)
-            if report.violations:
-                sentence = report.violations[0].sentence
-                return Outcome(number, sorted(report.laws), sentence)
-    return Outcome(0, [])
+        for start in starts:
+            if chosen.mode == "random":
+                plans = (looking.plan(start + number) for number in range(most))
+            else:
+                looking = Search(made)  # another one's undisturbed run has its seed
+                seed = chosen.workload + start
+                plans = islice(looking.systematic(chosen.mode, seed=seed), most)
+            yield found(looking, plans)
+
+
+def found(looking: Any, plans: Iterable[Any]) -> Outcome:
+    """How many plans it takes until a law is broken."""
+    for number, plan in enumerate(plans, 1):
+        report = looking.run(plan)
+        if report.violations:
+            broken = report.violations[0]
+            return Outcome(number, broken.law, broken.sentence)
+    return Outcome(0)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("name", choices=[*names(), "none"])
-    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("name", choices=[*names(), NONE])
+    parser.add_argument("--first", type=int, nargs="+", default=[0])
     parser.add_argument("--most", type=int, default=40)
     options = parser.parse_args()
-    outcome = search(options.name, first=options.first, most=options.most)
-    print(msgspec.json.encode(outcome).decode())
+    for outcome in search(options.name, starts=options.first, most=options.most):
+        print(msgspec.json.encode(outcome).decode(), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
+from contextvars import copy_context
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -261,3 +263,25 @@ def test_the_same_seed_gives_the_same_steps_in_every_process() -> None:
     assert len(first.strip()) == 64
     assert first == digest("5", "imports", hash_seed=2)
     assert first != digest("6", hash_seed=1)
+
+
+def test_an_answer_that_comes_for_the_dead_is_no_failure() -> None:
+    heard: list[Any] = []
+
+    async def main(loop: SimLoop) -> None:
+        loop.set_exception_handler(lambda _, context: heard.append(context))
+        host, context = Host("dead", random=Random(1)), copy_context()
+        context.run(HOST.set, host)
+        answer = loop.create_future()
+
+        async def wait() -> None:
+            await answer
+
+        waiting = loop.begin(wait(), context=context)
+        await asyncio.sleep(1)
+        loop.bury(host)
+        assert not waiting.done()
+        answer.set_exception(OSError("It came too late."))
+
+    simulate(main, seed=1)
+    assert heard == []

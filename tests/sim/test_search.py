@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.worlds import shop_scenario, website_scenario
+from tests.sim.worlds import SCENARIOS, shop_scenario
 from trimtab.sim import Act, Fault, Plan, Report, Scenario, Violation
 from trimtab.sim.modes import Mode
 from trimtab.sim.provided import provided
@@ -19,7 +19,6 @@ from trimtab.sim.search import Search, told
 
 ROOT = Path(__file__).parents[2]
 SEEDS = 25
-SCENARIOS = {"shops": shop_scenario, "websites": website_scenario}
 
 
 @pytest.fixture(autouse=True)

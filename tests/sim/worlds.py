@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterable
 
 from tests.sim import shops
+from tests.sim.tokens import token_scenario
 from trimtab.sim import Scenario
 from trimtab.sim.server import Server
 
@@ -34,3 +35,10 @@ def shop_scenario(**changes: object) -> Scenario:
 def website_scenario(**changes: object) -> Scenario:
     website = importlib.import_module("examples.website")
     return Scenario(operator=website.app, **changes)  # type: ignore[arg-type]
+
+
+SCENARIOS = {
+    "shops": shop_scenario,
+    "tokens": token_scenario,
+    "websites": website_scenario,
+}

@@ -1,6 +1,7 @@
 """Simulation: the real operators in virtual time, with a fault at every call."""
 
 from trimtab.sim.plan import Act, Fault, Plan, acts_of, faults_of
+from trimtab.sim.programs import Here, Program
 from trimtab.sim.scenario import BadScenario, Scenario
 from trimtab.sim.world import Report, Violation, run
 
@@ -8,7 +9,9 @@ __all__ = [
     "Act",
     "BadScenario",
     "Fault",
+    "Here",
     "Plan",
+    "Program",
     "Report",
     "Scenario",
     "Violation",

@@ -11,7 +11,8 @@ from trimtab.runtime.definitions import OPERATOR_LABEL
 from trimtab.sim.fields import merge, owned
 from trimtab.sim.kubelet import PODS
 from trimtab.sim.laws import EVENTS, LEASES, Broken
-from trimtab.sim.replica import Replica
+from trimtab.sim.operating import OperatorReplica
+from trimtab.sim.programs import ProgramReplica
 from trimtab.sim.scenario import Scenario, path_of, resource_of
 from trimtab.sim.server import Plain, Server
 
@@ -34,6 +35,7 @@ LEASED: Final = 30.0
 LED: Final = "one replica leads, and the others stand by"
 STRANGERS: Final = "an operator caches children of its own only"
 SUCCEEDS: Final = "at rest nothing fails any more"
+COUNTED: Final = "a success ends the count of failures"
 RELEASED: Final = "a lease is released at the end"
 
 
@@ -44,13 +46,18 @@ class Endings:
         self._scenario = scenario
         self._server = server
         self._broken = broken
-        self._definitions = scenario.operator.controllers()
+        self._name = scenario.operator.name if scenario.operator else ""
+        self._definitions = scenario.definitions
         self._kinds = {resource_of(each.kind) for each in self._definitions}
 
-    def at_rest(self, replicas: Sequence[Replica]) -> None:
+    def at_rest(
+        self,
+        replicas: Sequence[OperatorReplica],
+        programs: Iterable[ProgramReplica] = (),
+    ) -> None:
         self._finalized()
         leading = [each.name for each in replicas if _leads(each)]
-        if self._scenario.operator.leader and len(leading) != 1:
+        if replicas and self._scenario.elects and len(leading) != 1:
             self._broken(LED, f"Those that lead are: {', '.join(leading) or 'none'}.")
         self._orphans()
         for replica in replicas:
@@ -58,11 +65,15 @@ class Endings:
             self._caches(replica)
             for controller in _controllers(replica):
                 self._succeeds(replica, controller)
+                self._failures(replica, controller)
+        for program in programs:
+            if not program.running and not program.finished:
+                self._broken(HEALTHY, f"{program.name} does not run.")
         for law in self._scenario.at_rest:
             for sentence in law(self._server) or ():
                 self._broken(getattr(law, "__name__", "own law"), sentence)
 
-    def all_gone(self, replicas: Iterable[Replica]) -> None:
+    def all_gone(self, replicas: Iterable[OperatorReplica]) -> None:
         """People have deleted everything that the operator reconciles."""
         self._finalized()
         self._orphans()
@@ -77,16 +88,14 @@ class Endings:
 
     def ended(self) -> None:
         """Every replica has stopped as it was told to."""
-        lease = self._server.objects.get(
-            f"{LEASES}/default/{self._scenario.operator.name}"
-        )
+        lease = self._server.objects.get(f"{LEASES}/default/{self._name}")
         if lease is not None and lease["spec"].get("holderIdentity"):
             holder = lease["spec"]["holderIdentity"]
             self._broken(RELEASED, f"All replicas have stopped; {holder} holds it.")
 
     def _ours(self) -> Iterator[tuple[str, Plain]]:
         """What the operator reconciles, and what it made."""
-        name = self._scenario.operator.name
+        name = self._name
         for key, obj in sorted(self._server.objects.items()):
             labels = obj["metadata"].get("labels") or {}
             if _resource(key) in EVENTS:
@@ -107,7 +116,7 @@ class Endings:
             if owners and not any(each["uid"] in living for each in owners):
                 self._broken(OWNED, f"{key} is there, and {owners[0]['name']} is not.")
 
-    def _healthy(self, replica: Replica) -> None:
+    def _healthy(self, replica: OperatorReplica) -> None:
         manager = replica.manager
         if not replica.running or manager is None:
             self._broken(HEALTHY, f"{replica.name} does not run.")
@@ -119,7 +128,7 @@ class Endings:
         if not report.healthy:
             self._broken(HEALTHY, f"{replica.name}: {' '.join(report.text.split())}")
 
-    def _caches(self, replica: Replica) -> None:
+    def _caches(self, replica: OperatorReplica) -> None:
         for controller in _controllers(replica):
             self._own_children(replica, controller)
             for kind, informer in controller.informers.items():
@@ -135,15 +144,15 @@ class Endings:
                     f"{replica.name}: {kind.kind}", held, self._listed(kind, informer)
                 )
 
-    def _own_children(self, replica: Replica, controller: Controller) -> None:
-        name = self._scenario.operator.name
+    def _own_children(self, replica: OperatorReplica, controller: Controller) -> None:
+        name = self._name
         for source in controller.definition.owns:
             for obj in controller.informers[source.kind].store.values():
                 if obj.metadata.labels.get(OPERATOR_LABEL) != name:
                     self._broken(STRANGERS, f"{replica.name} caches {obj}.")
                     break
 
-    def _succeeds(self, replica: Replica, controller: Controller) -> None:
+    def _succeeds(self, replica: OperatorReplica, controller: Controller) -> None:
         if controller.queue is None:
             return  # it does not lead
         definition = controller.definition
@@ -155,6 +164,14 @@ class Endings:
                     SUCCEEDS,
                     f"{replica.name}: {definition.name} of {name}: {last.error}",
                 )
+
+    def _failures(self, replica: OperatorReplica, controller: Controller) -> None:
+        """A success ends the count: else the next failure would pause for too long."""
+        queue = controller.queue
+        failing = queue.statistics().failing if queue is not None else 0
+        if failing:
+            name = f"{replica.name}: {controller.definition.name}"
+            self._broken(COUNTED, f"{name} still counts failures of {failing} keys.")
 
     def _listed(self, kind: Any, informer: Any) -> dict[Any, str]:
         scope = informer.scope
@@ -184,7 +201,7 @@ class Endings:
                     f"{about} {name} is cached at {held[key]} and is at {there[key]}.",
                 )
 
-    def _forgotten(self, replica: Replica, controller: Controller) -> None:
+    def _forgotten(self, replica: OperatorReplica, controller: Controller) -> None:
         ledger = len(controller._writer.ledger)
         queue = len(controller.queue) if controller.queue is not None else 0
         known = controller.queue.statistics().failing if controller.queue else 0
@@ -219,7 +236,7 @@ class Endings:
         The rest may depend on history: a default that followed from a first image
         stays when the image changes.
         """
-        prefix = f"{self._scenario.operator.name}."
+        prefix = f"{self._name}."
         made: Plain = {}
         for each in obj["metadata"].get("managedFields", ()):
             if each["manager"].startswith(prefix):
@@ -243,13 +260,13 @@ class Endings:
                     self._broken(SAME, f"{key}: {path}")
 
 
-def _leads(replica: Replica) -> bool:
+def _leads(replica: OperatorReplica) -> bool:
     manager = replica.manager
     led = replica.running and manager is not None and manager.leadership is not None
     return led and manager.leadership.is_leader  # type: ignore[union-attr]
 
 
-def _controllers(replica: Replica) -> Iterable[Controller]:
+def _controllers(replica: OperatorReplica) -> Iterable[Controller]:
     running = replica.running and replica.manager is not None
     return replica.manager.controllers if running and replica.manager else ()
 

@@ -8,15 +8,17 @@ template; a Job ends with its pods.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, Final
 from zlib import crc32
 
 import msgspec
 
-from trimtab.sim.server import MERGE, ObjectChange, Plain, Server
-from trimtab.sim.trace import Trace
+from trimtab.sim.pods import ModelPods
+from trimtab.sim.programs import Main
+from trimtab.sim.replica import Surroundings
+from trimtab.sim.server import MERGE, ObjectChange, Plain
 
 PODS: Final = "core/pods"
 DEPLOYMENTS: Final = "apps/deployments"
@@ -31,15 +33,16 @@ class Kubelets:
     """Follows the server and moves what nobody else moves."""
 
     def __init__(
-        self, server: Server, trace: Trace, *, seed: int | str, unlucky: bool
+        self, around: Surroundings, *, images: Mapping[str, Main], unlucky: bool
     ) -> None:
         self.unlucky = unlucky
-        self._server = server
-        self._trace = trace
-        self._random = Random(f"kubelets {seed}")
+        self.pods = ModelPods(images, around, ended=self._program_ended)
+        self._server = around.server
+        self._trace = around.trace
+        self._random = Random(f"kubelets {around.seed}")
         self._due: set[str] = set()
         self._lucks: dict[str, str] = {}
-        server.follow(self._changed)
+        self._server.follow(self._changed)
 
     def _changed(self, change: ObjectChange) -> None:
         resource = change.resource
@@ -54,6 +57,11 @@ class Kubelets:
                     self._look(f"{plural}/{namespace}/{each['name']}")
             if change.after is None:
                 self._lucks.pop(pod["metadata"]["uid"], None)
+                self.pods.forget(pod)
+
+    def _program_ended(self, pod: Plain) -> None:
+        metadata = pod["metadata"]
+        self._look(f"{PODS}/{metadata['namespace']}/{metadata['name']}")
 
     def _look(self, key: str, *, after: float = SYNC) -> None:
         if key not in self._due:
@@ -149,7 +157,10 @@ class Kubelets:
 
     def _pod(self, key: str, pod: Plain) -> None:
         if "deletionTimestamp" in pod["metadata"]:
-            self._delete(pod, now=True)
+            if self.pods.is_gone(pod):
+                self._delete(pod, now=True)
+            else:
+                self._look(key, after=1.0)
             return
         phase, luck = _phase(pod), self._luck(pod)
         if phase in ("Succeeded", "Failed"):
@@ -161,13 +172,29 @@ class Kubelets:
                 self._lucks[pod["metadata"]["uid"]] = "none"
                 self._look(key, after=20.0)
             else:
-                self._write(pod, "Running", ready=True)
+                self._write(pod, "Running", ready=self.pods.serves(pod))
+        elif self.pods.finished(pod):
+            self._finished(pod)
         elif not _is_ready(pod):
-            self._write(pod, "Running", ready=True)
-        elif pod["spec"].get("restartPolicy") in ("Never", "OnFailure"):
+            if self.pods.serves(pod):
+                self._write(pod, "Running", ready=True)
+            else:
+                self._look(key, after=1.0)
+        elif not self.pods.has(pod) and pod["spec"].get("restartPolicy") in (
+            "Never",
+            "OnFailure",
+        ):
             self._server.later(self._random.uniform(1, 8), self._succeed, key)
         elif luck != "none":
             self._server.later(self._random.uniform(1, 20), self._misfortune, key)
+
+    def _finished(self, pod: Plain) -> None:
+        """Its program has ended by itself, and well."""
+        self.pods.kill(pod)
+        if pod["spec"].get("restartPolicy", "Always") == "Always":
+            self._write(pod, "Running", ended="Completed")
+        else:
+            self._write(pod, "Succeeded")
 
     def _succeed(self, key: str) -> None:
         pod = self._server.objects.get(key)
@@ -183,16 +210,22 @@ class Kubelets:
         match luck:
             case "crash":
                 self._unlucky(pod, "it crashes")
-                self._write(pod, "Running", ended="Error")
+                self._crash(pod, "Error")
             case "memory":
                 self._unlucky(pod, "it is out of memory")
-                self._write(pod, "Running", ended="OOMKilled")
+                self._crash(pod, "OOMKilled")
             case "evicted":
                 self._unlucky(pod, "it is evicted")
+                self.pods.kill(pod)
                 self._write(pod, "Failed", reason="Evicted")
             case "node":
                 self._unlucky(pod, "its node is lost")
                 self._delete(pod, now=True)
+
+    def _crash(self, pod: Plain, why: str) -> None:
+        self.pods.kill(pod)
+        again = pod["spec"].get("restartPolicy", "Always") != "Never"
+        self._write(pod, "Running" if again else "Failed", ended=why)
 
     def _luck(self, pod: Plain) -> str:
         if not self.unlucky:
@@ -242,6 +275,7 @@ class Kubelets:
         }
         if phase == "Running":
             status["startTime"] = "2026-01-01T00:00:00Z"
+            status["podIP"] = self.pods.address(pod)
         if reason:
             status["reason"] = reason
         self._status("/api/v1", "pods", pod, status)

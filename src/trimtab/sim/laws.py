@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from trimtab.sim.scenario import Scenario, resource_of
+from trimtab.sim.scenario import Always, Scenario, resource_of
 from trimtab.sim.server import ObjectChange, Plain, Server
 
 Broken: TypeAlias = Callable[[str, str], None]
@@ -37,13 +37,14 @@ class Laws:
     """Watches every change of one world."""
 
     def __init__(self, scenario: Scenario, server: Server, broken: Broken) -> None:
-        operator = scenario.operator
-        definitions = operator.controllers()
+        definitions = scenario.definitions
+        name = scenario.operator.name if scenario.operator else ""
         self._scenario = scenario
         self._server = server
         self._broken = broken
-        self._lease = f"{LEASES}/default/{operator.name}"
-        self._fenced = operator.leader and all(each.leader for each in definitions)
+        self._lease = f"{LEASES}/default/{name}"
+        self._fenced = scenario.elects and all(each.leader for each in definitions)
+        self._always = [_own(each) for each in scenario.always]
         self._kinds = {resource_of(each.kind) for each in definitions}
         self._owners: dict[str, dict[str, str]] = {}
         """By uid: who wrote which field of the status last."""
@@ -62,16 +63,16 @@ class Laws:
             self.writes += 1
             self.last_write = self._clock()
             self._no_storm(change.key)
-            if self._fenced:
+            if self._fenced and not change.writer.program:
                 self._one_leader(change)
         if resource in self._kinds:
             if change.after is None:
                 self._owners.pop((change.before or {})["metadata"]["uid"], None)
             else:
                 self._reconciled(change, change.after, replica)
-        for law in self._scenario.always:
+        for name, law in self._always:
             for sentence in law(self._server, change) or ():
-                self._broken(getattr(law, "__name__", "own law"), sentence)
+                self._broken(name, sentence)
 
     def _reconciled(self, change: ObjectChange, after: Plain, replica: bool) -> None:
         status = after.get("status")
@@ -83,6 +84,7 @@ class Laws:
                 self._one_owner(change, after, status)
         if replica:
             self._kept(change, after)
+            self._one_manager(change.key, after)
 
     def _no_storm(self, key: str) -> None:
         now = self.last_write
@@ -117,6 +119,19 @@ class Laws:
                     f"{manager}.",
                 )
 
+    def _one_manager(self, key: str, after: Plain) -> None:
+        """By the server's own account: no two appliers own one field of the status."""
+        owners: dict[str, str] = {}
+        for entry in after["metadata"].get("managedFields", ()):
+            part = entry.get("fieldsV1", {}).get("f:status")
+            if part is None or entry["operation"] != "Apply":
+                continue
+            for path in _owned_leaves(part, ""):
+                known = owners.setdefault(path, entry["manager"])
+                if known != entry["manager"]:
+                    both = f"{known} and {entry['manager']}"
+                    self._broken(ONE_OWNER, f"status{path} of {key} is {both}'s.")
+
     def _bounded(self, key: str, status: Plain) -> None:
         conditions = status.get("conditions") or []
         types = [each.get("type") for each in conditions]
@@ -140,6 +155,12 @@ class Laws:
             )
 
 
+def _own(law: Any) -> tuple[str, Always]:
+    """A law of the scenario's, with its name; a class is made anew for this run."""
+    made = law() if isinstance(law, type) else law
+    return getattr(law, "__name__", "own law"), made
+
+
 def _differing(before: Any, after: Any, path: str) -> Iterator[str]:
     """The leaves that differ, as paths; conditions go by their type."""
     if before == after:
@@ -155,6 +176,17 @@ def _differing(before: Any, after: Any, path: str) -> Iterator[str]:
                 yield f".conditions[{name}]"
     else:
         yield path
+
+
+def _owned_leaves(fields: Plain, path: str) -> Iterator[str]:
+    """The paths of what an entry of managed fields owns."""
+    for name, below in fields.items():
+        if name != ".":
+            place = f"{path}.{name.partition(':')[2]}"
+            if below:
+                yield from _owned_leaves(below, place)
+            else:
+                yield place
 
 
 def _missing(sent: Any, kept: Any, path: str) -> Iterator[str]:

@@ -19,11 +19,14 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from heapq import heapify, heappop, heappush
 from random import Random
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 from trimtab.client.errors import TrimtabError
+from trimtab.sim.handles import SimHandle, SimTimer
 from trimtab.sim.hosts import HOST, Host
 from trimtab.sim.ordered import OrderedWeakSet, SimFuture, SimTask
+from trimtab.sim.refusals import REFUSED, refusing
+from trimtab.sim.refusals import Refused as Refused
 
 T = TypeVar("T")
 
@@ -34,27 +37,13 @@ COLLECT: Final = 100_000
 CHUNK: Final = 4096
 WAKEUP: Final = "task_wakeup"
 BUILTIN: Final = type(len)
+OUR_OWN: Final = (SimFuture, SimTask)
 # Timers that were cancelled stay in the heap until they are more than this, and half.
 CANCELLED: Final = 256
 
 
-class Refused(TrimtabError):
-    """The code asked for something that a simulation does not have."""
-
-
 class Stuck(TrimtabError):
     """Nothing can ever happen any more."""
-
-
-def refused(name: str) -> Refused:
-    """The refusal of something, noted against the host that asked."""
-    host = HOST.get()
-    if host is not None:
-        host.refused.append(name)
-    return Refused(
-        f"{name} does not exist in a simulation: reach the world through the client, "
-        "or give the scenario a stand-in for what it talks to."
-    )
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -109,8 +98,9 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        self._check_closed()  # type: ignore[attr-defined]
-        handle = asyncio.Handle(callback, args, self, context)
+        if self._closed:  # type: ignore[attr-defined]
+            self._check_closed()  # type: ignore[attr-defined]
+        handle = SimHandle(callback, args, self, context)
         self._put(handle)
         return handle
 
@@ -123,6 +113,15 @@ class SimLoop(asyncio.BaseEventLoop):
         # Threads of a simulation run one at a time: see trimtab.sim.threads.
         return self.call_soon(callback, *args, context=context)
 
+    def call_later(  # type: ignore[override]
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._moment + delay, callback, *args, context=context)
+
     def call_at(  # type: ignore[override]
         self,
         when: float,
@@ -130,14 +129,14 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        self._check_closed()  # type: ignore[attr-defined]
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
-        if self._is_buried(timer):
+        if self._closed:  # type: ignore[attr-defined]
+            self._check_closed()  # type: ignore[attr-defined]
+        timer = SimTimer(when, callback, args, self, context)
+        if self._buried and self._is_buried(timer):
             timer.cancel()
             return timer
         self._numbers += 1
         heappush(self._timers, (when, self._numbers, timer))
-        timer._scheduled = True  # type: ignore[attr-defined]
         return timer
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
@@ -156,7 +155,7 @@ class SimLoop(asyncio.BaseEventLoop):
             return
         callback: Any = handle._callback  # type: ignore[attr-defined]
         args: Any = handle._args
-        about = args[0] if len(args) == 1 and asyncio.isfuture(args[0]) else None
+        about = args[0] if len(args) == 1 and _is_future(args[0]) else None
         before, self._last = self._last, about
         if about is None:
             self._plain.append(handle)
@@ -185,8 +184,13 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         while not self._stopping:  # type: ignore[attr-defined]
-            self._ripen()
-            handle = self._take()
+            timers = self._timers
+            if (timers and timers[0][0] <= self._moment) or not (
+                self._plain or self._wakeups
+            ):
+                self._ripen()
+            # Most of the time one thing can be done, and nothing has to be chosen.
+            handle = self._take() if self._wakeups else self._plain.popleft()
             if handle._cancelled:
                 continue
             if self._paused and self._sleeps(handle):
@@ -194,7 +198,12 @@ class SimLoop(asyncio.BaseEventLoop):
             self._moment += STEP
             self.steps += 1
             self._tell(handle)
-            handle._run()
+            try:
+                handle._context.run(handle._callback, *handle._args)  # type: ignore[attr-defined]
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                self._failed(handle, error)
             if self.steps >= self._collects:
                 self._collects += COLLECT
                 gc.collect()
@@ -218,15 +227,21 @@ class SimLoop(asyncio.BaseEventLoop):
                 self._last = None
                 self._plain.append(timer)
 
+    def _failed(self, handle: asyncio.Handle, error: BaseException) -> None:
+        message = f"Exception in callback {handle!r}"
+        told = {"message": message, "exception": error, "handle": handle}
+        self.call_exception_handler(told)
+
     # What happened
 
     def _tell(self, handle: asyncio.Handle) -> None:
         callback: Any = handle._callback  # type: ignore[attr-defined]
+        told = self._told
         if _is_wakeup(callback):
-            self._told.append(callback.__self__.number)
+            told.append(callback.__self__.number)
         else:
-            self._told.append(getattr(callback, "__qualname__", ""))
-        if len(self._told) >= CHUNK:
+            told.append(getattr(callback, "__qualname__", ""))
+        if len(told) >= CHUNK:
             self._flush()
 
     def tell(self, text: str) -> None:
@@ -247,7 +262,9 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def create_future(self) -> asyncio.Future[Any]:
         self._numbers += 1
-        return SimFuture(loop=self, number=self._numbers)
+        future = SimFuture(loop=self)
+        future.number = self._numbers
+        return future
 
     def create_task(  # type: ignore[override]
         self,
@@ -337,6 +354,10 @@ class SimLoop(asyncio.BaseEventLoop):
         """There are none."""
 
 
+def _is_future(value: Any) -> bool:
+    return type(value) in OUR_OWN or asyncio.isfuture(value)
+
+
 def _is_wakeup(callback: Any) -> bool:
     return type(callback) is BUILTIN and callback.__name__ == WAKEUP
 
@@ -359,6 +380,8 @@ def _dispose(loop: SimLoop) -> None:
     before, sys.unraisablehook = sys.unraisablehook, lambda _: None
     disabled = logging.root.manager.disable
     logging.disable()
+    # An answer that came for the dead is an exception that nobody has retrieved.
+    loop.set_exception_handler(lambda loop, context: None)
     try:
         loop._graves.clear()
         loop._plain.clear()
@@ -371,24 +394,8 @@ def _dispose(loop: SimLoop) -> None:
         logging.disable(disabled)
 
 
-def _refusing(name: str) -> Callable[..., NoReturn]:
-    def refuse(self: SimLoop, *args: Any, **more: Any) -> NoReturn:
-        raise refused(f"loop.{name}")
-
-    return refuse
-
-
-REFUSED: Final = (
-    "add_reader add_signal_handler add_writer connect_accepted_socket"
-    " connect_read_pipe connect_write_pipe create_connection create_datagram_endpoint"
-    " create_server create_unix_connection create_unix_server getaddrinfo getnameinfo"
-    " remove_reader remove_signal_handler remove_writer sendfile sock_accept"
-    " sock_connect sock_recv sock_recv_into sock_recvfrom sock_recvfrom_into"
-    " sock_sendall sock_sendfile sock_sendto start_tls subprocess_exec"
-    " subprocess_shell"
-).split()
 for _name in REFUSED:
-    setattr(SimLoop, _name, _refusing(_name))
+    setattr(SimLoop, _name, refusing(_name))
 
 
 def simulate(

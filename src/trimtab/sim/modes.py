@@ -44,6 +44,11 @@ def fail_every_call_once(scenario: Scenario, seen: Report) -> Iterator[Plan]:
         for number in range(1, most + 1):
             for kind in LOSSES:
                 yield _with(seen, replica, number, kind, writes=False)
+    for replica, most in enumerate(seen.messages_of):
+        for number in range(1, most + 1):
+            for kind in (*LOSSES, "duplicate"):
+                fault = Fault(replica, number, kind, 1.0, messages=True)
+                yield msgspec.structs.replace(seen.plan, faults=(fault,))
 
 
 def stale_view(scenario: Scenario, seen: Report) -> Iterator[Plan]:

@@ -15,13 +15,10 @@ from trimtab.sim.hosts import HOST, Host
 
 
 class SimFuture(asyncio.Future[Any]):
-    """A future that hashes by its number."""
+    """A future that hashes by its number, which the loop gives it."""
 
     __slots__ = ("number",)
-
-    def __init__(self, *, loop: asyncio.AbstractEventLoop, number: int) -> None:
-        self.number = number
-        super().__init__(loop=loop)
+    number: int
 
     def __hash__(self) -> int:
         return self.number

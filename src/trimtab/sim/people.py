@@ -40,22 +40,20 @@ class People:
         self._scenario = scenario
         self._server = server
         self._trace = trace
-        self._scopes = {
-            each.kind: each.primary.scope for each in scenario.operator.controllers()
-        }
+        self._scopes = {each.kind: each.primary.scope for each in scenario.definitions}
 
     def prepare(self) -> None:
         """Install every kind that the operator needs, and its namespaces."""
         kinds: dict[type[Resource], None] = {}
         places = dict.fromkeys(self._scenario.namespaces)
-        for definition in self._scenario.operator.controllers():
+        for definition in self._scenario.definitions:
             for source in definition.sources:
                 kinds[source.kind] = None
                 places.update(dict.fromkeys(source.scope.namespaces))
         for namespace in places:
             body = {"metadata": {"name": namespace}}
             self._server.ask("POST", "/api/v1/namespaces", body)
-        for kind in (*kinds, *self._scenario.made):
+        for kind in (*kinds, *self._scenario.made, *self._scenario.installs):
             if not is_builtin(kind):
                 status, answer = self._server.ask("POST", CRDS, crd(kind))
                 if status not in (CREATED, CONFLICT):
@@ -198,7 +196,7 @@ class People:
     def _stranger(self, target: int, seed: int) -> None:
         """Something of a kind that the operator owns, and not the operator's."""
         name = f"stranger-{target}-{seed % 97}"
-        for definition in self._scenario.operator.controllers():
+        for definition in self._scenario.definitions:
             for source in definition.owns:
                 body = _foreign_body(source.kind)
                 if body is not None:

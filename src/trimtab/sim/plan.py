@@ -32,8 +32,28 @@ FaultKind: TypeAlias = Literal[
     "pause",
     "forget",
     "jump",
+    "flood",
+    "duplicate",
+    "apart",
 ]
-FAULTS: Final[tuple[FaultKind, ...]] = get_args(FaultKind)
+MESSAGE_FAULTS: Final[tuple[FaultKind, ...]] = (
+    "refuse",
+    "lose",
+    "lose-answer",
+    "hang",
+    "hang-after",
+    "slow",
+    "duplicate",
+    "apart",
+    "die",
+    "die-after",
+    "pause",
+)
+"""What can go wrong with a call from one program to another."""
+FAULTS: Final[tuple[FaultKind, ...]] = tuple(
+    each for each in get_args(FaultKind) if each not in ("duplicate", "apart")
+)
+"""What can go wrong with a call to the server."""
 MEANING: Final[dict[FaultKind, str]] = {
     "refuse": "the connection was refused",
     "busy": "the server said 429: come back in a second",
@@ -53,6 +73,9 @@ MEANING: Final[dict[FaultKind, str]] = {
     "pause": "the whole replica stood still for a while, and went on",
     "forget": "the server forgot its history, so watches had to begin anew",
     "jump": "the replica's wall clock jumped",
+    "flood": "its answer was longer than anybody should read",
+    "duplicate": "it arrived twice",
+    "apart": "the replica reached no other program for a while",
 }
 # The longest that each lasts, in seconds; what is not here has no length.
 LONGEST: Final[dict[FaultKind, float]] = {
@@ -65,6 +88,8 @@ LONGEST: Final[dict[FaultKind, float]] = {
     "unled": 40.0,
     "pause": 60.0,
     "jump": 3600.0,
+    "duplicate": 8.0,
+    "apart": 60.0,
 }
 
 
@@ -79,9 +104,11 @@ class Fault(msgspec.Struct, frozen=True, order=True):
     """How long it lasts; a jump's may be negative."""
     writes: bool = False
     """Count only calls that write (and neither a Lease nor an Event)."""
+    messages: bool = False
+    """Count only calls to other programs, which are no calls to the server."""
 
     def __str__(self) -> str:
-        what = "write" if self.writes else "call"
+        what = "write" if self.writes else "message" if self.messages else "call"
         length = f" ({self.seconds:g} s)" if self.seconds else ""
         return (
             f"replica {self.replica}, {what} {self.number}: {self.kind}{length}: "
@@ -161,20 +188,40 @@ def _rounded(acts: Iterable[Act]) -> Iterable[Act]:
 
 
 def faults_of(
-    seed: int, *, replicas: int, kinds: Iterable[FaultKind] = FAULTS
+    seed: int,
+    *,
+    replicas: int,
+    kinds: Iterable[FaultKind] = FAULTS,
+    programs: int = 0,
 ) -> tuple[Fault, ...]:
-    """What goes wrong in one run: sometimes one thing, sometimes a dozen."""
+    """What goes wrong in one run: sometimes one thing, sometimes a dozen.
+
+    The last ``programs`` of the replicas call each other.
+    """
     random = Random(f"faults {seed}")
     chosen = tuple(kinds)
     made = []
-    for _ in range(random.choice((1, 2, 3, 5, 8, 13))):
+    for _ in range(random.choice((1, 2, 3, 5, 8, 13)) if replicas else 0):
+        if programs and random.random() < 0.4:
+            made.append(_message_fault(random, replicas, programs))
+            continue
         kind = random.choice(chosen)
         writes = random.random() < 0.5
         number = 1 + int(random.expovariate(1 / 12 if writes else 1 / 60))
-        length = round(random.uniform(0, LONGEST.get(kind, 0.0)), 1)
-        if kind == "jump":
-            length *= random.choice((-1, 1))
+        length = _length(random, kind)
         # The first one leads as a rule, so what happens to it matters most.
         replica = 0 if random.random() < 0.4 else random.randrange(replicas)
         made.append(Fault(replica, number, kind, length, writes))
     return tuple(sorted(made))
+
+
+def _length(random: Random, kind: FaultKind) -> float:
+    length = round(random.uniform(0, LONGEST.get(kind, 0.0)), 1)
+    return length * random.choice((-1, 1)) if kind == "jump" else length
+
+
+def _message_fault(random: Random, replicas: int, programs: int) -> Fault:
+    kind = random.choice(MESSAGE_FAULTS)
+    number = 1 + int(random.expovariate(1 / 12))
+    replica = random.randrange(replicas - programs, replicas)
+    return Fault(replica, number, kind, _length(random, kind), messages=True)

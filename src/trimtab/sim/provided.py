@@ -28,7 +28,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from trimtab.sim.hosts import HOST, Host
-from trimtab.sim.loop import SimLoop, refused
+from trimtab.sim.loop import SimLoop
+from trimtab.sim.refusals import refused
 
 real_start: Final = threading.Thread.start
 """The world's own threads start by it."""

@@ -1,93 +1,93 @@
-"""Replicas: real managers of an unchanged operator, which die and come back.
+"""Replicas: processes of the world, which die and come back.
 
 A replica lives several lives, each on a host of its own. Its faults are counted over
 all of them. What it keeps from one life to the next is what a machine keeps: its name,
-and how wrong its clock is.
+and how wrong its clock is. What a life is about is up to its kind: an operator's
+manager (:mod:`trimtab.sim.operating`), or any program (:mod:`trimtab.sim.programs`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Callable, Iterable
-from contextvars import copy_context
-from copy import copy
-from datetime import UTC, datetime
+from contextvars import Context, copy_context
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from trimtab.client import Client
 from trimtab.client.transport import Request
 from trimtab.embedded.inprocess import in_process_config
-from trimtab.runtime.definitions import Definition, Handler, is_asynchronous
-from trimtab.runtime.manager import Manager, ManagerOptions
-from trimtab.runtime.operator import Operator
 from trimtab.sim.hosts import HOST, Host
 from trimtab.sim.loop import SimLoop
+from trimtab.sim.network import Network
 from trimtab.sim.ordered import SimTask
 from trimtab.sim.plan import MEANING, Fault
 from trimtab.sim.server import Server
-from trimtab.sim.threads import SimThreads
 from trimtab.sim.trace import Trace
 from trimtab.sim.transport import HANDLING, SimTransport
 
 READS: Final = frozenset({"GET", "HEAD"})
 # Not what an operator is about, and written all the time.
 OWN_BUSINESS: Final = ("/leases", "/events")
-LATENCY: Final = (0.0004, 0.004)
-"""Seconds that a message takes, the least and the most."""
-
-
-TAKES_PART: Final = ("contending", "leading")
-"""Where a replica stands that takes part in an election."""
+LEAST, SPREAD = 0.0004, 0.0036
+"""Seconds that a message takes at the least, and how many more it may."""
 PATIENCE: Final = 35.0
 """Seconds after which a replica that reaches nobody must say so."""
 
+BY_ITSELF: Final = "a replica does not end by itself"
+DROWNED: Final = "an answer is read up to a bound"
+RUNS_ON: Final = "nothing of a replica runs on after its end"
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What all replicas of a world share."""
+
+    loop: SimLoop
+    server: Server
+    trace: Trace
+    network: Network
+    seed: int
+    broken: Callable[[str, str], None]
+    """Called with a law and how it was broken."""
+
 
 class Replica:
-    """One of the processes of an operator.
+    """One process, from its first life to its last.
 
     Flow: ``start`` begins a life; ``die`` ends it without a word, ``stop`` as SIGTERM
     does. Either comes back when its time is up, unless the replica is retired.
     """
 
+    program = False
+    """Whether it is no operator's."""
+
     def __init__(
-        self,
-        operator: Operator,
-        number: int,
-        *,
-        loop: SimLoop,
-        server: Server,
-        trace: Trace,
-        faults: Iterable[Fault],
-        seed: int,
-        broken: Callable[[str, str], None],
+        self, name: str, number: int, *, around: Surroundings, faults: Iterable[Fault]
     ) -> None:
         self.number = number
-        self.name = f"{operator.name}-{number}"
-        self.cut_until = self.stale_until = self._unled_until = 0.0
-        self.calls = self.writes = 0
+        self.name = name
+        self.cut_until = self.stale_until = self._unled_until = self._apart_until = 0.0
+        self.calls = self.writes = self.messages = 0
         self.leased = 0.0
         """When it last asked for its lease, or renewed it."""
-        self.manager: Manager | None = None
         self.host: Host | None = None
         self.retired = False
         self.lives = 0
         self.skew = 0.0
-        self._operator = self._observed(operator)
-        self._loop = loop
-        self._server = server
-        self._trace = trace
-        self._random = Random(f"replica {seed} {number}")
-        self._by_call = {each.number: each for each in faults if not each.writes}
-        self._by_write = {each.number: each for each in faults if each.writes}
-        self._broken = broken
+        self._loop = around.loop
+        self._server = around.server
+        self._trace = around.trace
+        self._network = around.network
+        self._broken = around.broken
+        self._random = Random(f"replica {around.seed} {number}")
+        self._chance = self._random.random
+        self._faults = {(_counter(each), each.number): each for each in faults}
         self._transports: list[SimTransport] = []
         self._life: asyncio.Task[None] | None = None
-        self._busy: set[tuple[str, Any]] = set()
-        self._heals = False
+        self._context: Context | None = None
+        self._back_in = 1.0
 
     # Lives
 
@@ -96,11 +96,10 @@ class Replica:
         if self.retired or self.running:
             return
         self.lives += 1
-        self._busy.clear()
         random = Random(self._random.getrandbits(64))
         uptime = self._random.uniform(0, 1e6)
         self.host = Host(self.name, random=random, skew=self.skew, uptime=uptime)
-        context = copy_context()
+        self._context = context = copy_context()
         context.run(HOST.set, self.host)
         self._trace.say(self.name, "starts")
         self._life = self._loop.begin(
@@ -112,20 +111,23 @@ class Replica:
     def running(self) -> bool:
         return self.host is not None and self.host.alive
 
+    @property
+    def life(self) -> asyncio.Task[None] | None:
+        return self._life
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is well, and nothing is left that it will do by itself."""
+        return self.running
+
     async def _live(self, host: Host) -> None:
         self._transports = []
         async with self._client() as client:
-            self.manager = Manager(
-                self._operator,
-                client,
-                connect=self._client,
-                random=Random(host.random.getrandbits(64)),
-                now=lambda: datetime.fromtimestamp(host.wall(self._loop.time()), UTC),
-                options=ManagerOptions(port=None),
-                thread=False,
-                threads=SimThreads,
-            )
-            await self.manager.run()
+            await self._work(client, host)
+
+    async def _work(self, client: Client, host: Host) -> None:
+        """What a life is about."""
+        raise NotImplementedError
 
     def _client(self) -> Client:
         assert self.host is not None
@@ -141,12 +143,12 @@ class Replica:
         self._trace.say(self.name, "dies")
         self._loop.bury(self.host)
         self._sever()
+        self._network.leave(self)
         self._server.later(back_in, self.start)
 
     def stop(self) -> None:
         """Tell it to stop, as SIGTERM does."""
-        if self.manager is not None and self.running:
-            self.manager.stop("a signal")
+        raise NotImplementedError
 
     def retire(self) -> None:
         """Stop, and do not come back."""
@@ -161,94 +163,77 @@ class Replica:
         if error is not None:
             while isinstance(error, BaseExceptionGroup):
                 error = error.exceptions[0]
-            self._broken("a replica does not end by itself", f"{self.name}: {error!r}")
-        left = self._loop.tasks_of(host)
+            self._broken(BY_ITSELF, f"{self.name}: {error!r}")
+        answering = self._network.leave(self)
+        left = [each for each in self._loop.tasks_of(host) if each not in answering]
         self._left_behind(left)
+        if answering:
+            self._loop.bury(host)  # nobody waits for what it still answered
         self._trace.say(self.name, "has ended")
         self._server.later(self._back_in, self.start)
-
-    _back_in = 1.0
 
     def _left_behind(self, tasks: list[SimTask]) -> None:
         if tasks:
             names = ", ".join(each.get_name() for each in tasks[:4])
             self._broken(
-                "nothing of a replica runs on after its end",
-                f"{self.name} has stopped, and still there run: {names}.",
+                RUNS_ON, f"{self.name} has stopped, and still there run: {names}."
             )
         open_ = sum(each.statistics().connections_open for each in self._transports)
         if open_:
             self._broken(
-                "nothing of a replica runs on after its end",
-                f"{self.name} has stopped, and {open_} watches are still open.",
+                RUNS_ON, f"{self.name} has stopped, and {open_} watches are still open."
             )
 
-    @property
-    def life(self) -> asyncio.Task[None] | None:
-        return self._life
-
-    @property
-    def idle(self) -> bool:
-        """Whether it is well, and nothing waits in its queues, not even for later."""
-        manager = self.manager
-        if not self.running or manager is None or not manager.health.ready().healthy:
-            return False
-        led = manager.leadership
-        if led is not None and led.statistics().state.value not in TAKES_PART:
-            return False
-        queues = [each.queue for each in manager.controllers if each.queue is not None]
-        held = [each.statistics() for each in queues]
-        return not any(
-            each.ready or each.delayed or each.working or each.failing for each in held
-        )
+    def drowned(self, request: Request, size: int) -> None:
+        what = f"{size >> 20} MiB of the answer to {request.method} {request.path}"
+        self._broken(DROWNED, f"{self.name} has read {what}.")
 
     # What goes wrong
 
     def heal(self) -> None:
         """From now on nothing goes wrong any more."""
-        self._heals = True
-        self.cut_until = self.stale_until = self._unled_until = 0.0
+        self.cut_until = self.stale_until = self._unled_until = self._apart_until = 0.0
         if self.host is not None:
             self._loop.resume(self.host)
-        self._by_call.clear()
-        self._by_write.clear()
+        self._faults.clear()
         self._back_in = 1.0
         self.start()
 
     def next_fault(self, request: Request) -> Fault | None:
         self.calls += 1
-        fault = self._by_call.pop(self.calls, None)
+        fault = self._faults.pop(("call", self.calls), None)
         if is_write(request):
             self.writes += 1
-            fault = self._by_write.pop(self.writes, None) or fault
+            fault = self._faults.pop(("write", self.writes), None) or fault
         return fault
+
+    def next_message_fault(self) -> Fault | None:
+        """Count a call to another program; what goes wrong with it."""
+        self.messages += 1
+        return self._faults.pop(("message", self.messages), None)
 
     def reaches(self, request: Request) -> bool:
         now = self._loop.time()
         lease = "/leases" in request.path and now < self._unled_until
         return now >= self.cut_until and not lease
 
+    @property
+    def talks(self) -> bool:
+        """Whether messages get from it to other programs, and back."""
+        return self._loop.time() >= max(self.cut_until, self._apart_until)
+
     def _is_known_cut_off(self, host: Host | None) -> None:
-        """A replica that has been cut off for long says that it is not ready."""
-        cut = host is self.host and self._loop.time() < self.cut_until
-        asleep = self.host is not None and self._loop.is_paused(self.host)
-        if not cut or asleep or not self.running or self.manager is None:
-            return
-        if self.manager.health.ready().healthy:
-            self._broken(
-                "a replica that is cut off says so",
-                f"{self.name} has not reached the server for long, and is ready.",
-            )
+        """A replica that has been cut off for long says so, if it has a way to."""
 
     def latency(self) -> float:
-        return self._random.uniform(*LATENCY)
+        return LEAST + SPREAD * self._chance()
 
-    def struck(self, fault: Fault, request: Request) -> None:
+    def struck(self, fault: Fault, about: str) -> None:
         if fault.kind == "cancel" and not HANDLING.get():
             return
-        about = f"{request.method} {request.path}: {MEANING[fault.kind]}"
         length = f" ({fault.seconds:g} s)" if fault.seconds else ""
-        self._trace.fault(self.name, fault.kind, f"{about}{length}")
+        what = f"{about}: {MEANING[fault.kind]}{length}"
+        self._trace.fault(self.name, fault.kind, what)
         now = self._loop.time()
         match fault.kind:
             case "die" | "die-after":
@@ -264,6 +249,8 @@ class Replica:
                     self._server.later(look, self._is_known_cut_off, self.host)
             case "unled":
                 self._unled_until = now + fault.seconds
+            case "apart":
+                self._apart_until = now + fault.seconds
             case "pause" if self.host is not None:
                 self._loop.pause(self.host)
                 self._server.later(fault.seconds, self._loop.resume, self.host)
@@ -288,70 +275,6 @@ class Replica:
         if is_write(request):
             self._trace.say(self.name, what + (f"  [{doing}]" if doing else ""))
 
-    # What handlers do
-
-    def _observed(self, operator: Operator) -> Operator:
-        """The operator, each of whose handlers is seen to begin and to end."""
-        seen = copy(operator)
-        controllers = tuple(self._seen(each) for each in operator.controllers())
-        seen.controllers = lambda: controllers  # type: ignore[method-assign]
-        return seen
-
-    def _seen(self, definition: Definition) -> Definition:
-        cleanup = definition.cleanup
-        return msgspec.structs.replace(
-            definition,
-            handler=self._wrapped(definition.name, definition.handler),
-            cleanup=cleanup and self._wrapped(definition.name, cleanup),
-        )
-
-    def _wrapped(self, name: str, handler: Handler) -> Handler:
-        if not is_asynchronous(handler):
-
-            @functools.wraps(handler)
-            def plain(obj: Any, ctx: Any) -> Any:
-                with _Turn(self, name, obj):
-                    return handler(obj, ctx)
-
-            return plain
-
-        @functools.wraps(handler)
-        async def awaited(obj: Any, ctx: Any) -> Any:
-            with _Turn(self, name, obj):
-                return await handler(obj, ctx)  # type: ignore[misc]
-
-        return awaited
-
-    def began(self, name: str, key: Any) -> None:
-        if (name, key) in self._busy:
-            self._broken(
-                "an object is reconciled by one handler at a time",
-                f"{self.name}: {name} was called for {'/'.join(key)} while it ran.",
-            )
-        self._busy.add((name, key))
-
-    def ended(self, name: str, key: Any) -> None:
-        self._busy.discard((name, key))
-
-
-class _Turn:
-    """One call of a handler."""
-
-    __slots__ = ("_key", "_name", "_replica", "_token")
-
-    def __init__(self, replica: Replica, name: str, obj: Any) -> None:
-        self._replica = replica
-        self._name = name
-        self._key = obj.key
-
-    def __enter__(self) -> None:
-        self._replica.began(self._name, self._key)
-        self._token = HANDLING.set(f"{self._name} {self._key[1]}")
-
-    def __exit__(self, *error: object) -> None:
-        HANDLING.reset(self._token)
-        self._replica.ended(self._name, self._key)
-
 
 def is_write(request: Request) -> bool:
     """Whether a call writes what the operator is about."""
@@ -361,3 +284,9 @@ def is_write(request: Request) -> bool:
         f"{each}/" in request.path or request.path.endswith(each)
         for each in OWN_BUSINESS
     )
+
+
+def _counter(fault: Fault) -> str:
+    if fault.messages:
+        return "message"
+    return "write" if fault.writes else "call"

@@ -55,16 +55,20 @@ class Search:
     def plan(self, seed: int) -> Plan:
         """The random plan that a seed stands for."""
         scenario = self.scenario
-        faults = faults_of(seed, replicas=scenario.replicas, kinds=scenario.faults)
+        faults = faults_of(
+            seed,
+            replicas=scenario.operators + scenario.talking,
+            kinds=scenario.faults,
+            programs=scenario.talking,
+        )
         return Plan(
             seed=seed, acts=self.acts(seed), faults=faults, pods_fail=seed % 2 == 1
         )
 
     def acts(self, seed: int) -> tuple[Act, ...]:
         scenario = self.scenario
-        return acts_of(
-            seed % WORKLOADS, seconds=scenario.seconds, objects=scenario.objects
-        )
+        objects = scenario.objects if scenario.made else 0
+        return acts_of(seed % WORKLOADS, seconds=scenario.seconds, objects=objects)
 
     def systematic(self, mode: Mode, *, seed: int = 0) -> Iterator[Plan]:
         """Every plan of a systematic mode, for the workload of a seed."""

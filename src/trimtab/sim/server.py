@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import copy_context
 from datetime import UTC, datetime
+from functools import lru_cache
 from random import Random
 from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import unquote
@@ -41,6 +42,8 @@ class Writer(msgspec.Struct, frozen=True, gc=False):
     name: str
     replica: int = -1
     """Of which replica; -1 for anybody else."""
+    program: bool = False
+    """Whether that replica is no operator's."""
     manager: str = ""
     request: ApiRequest | None = None
 
@@ -120,14 +123,11 @@ class Server:
 
     def handle(self, request: Request, *, writer: Writer) -> Answer | Stream:
         """Carry out a replica's request, now."""
-        headers: dict[str, str] = {}
-        for key, value in request.headers:
-            headers.setdefault(key.lower(), value)
         asked = ApiRequest(
             method=request.method,
             path=unquote(request.path),
             query=dict(reversed(request.query)),
-            headers=headers,
+            headers=_headers(request.headers),
             body=request.body or b"",
             user=ADMIN,
             impersonation=(),
@@ -194,6 +194,12 @@ class Server:
         prefix = f"{resource}/"
         keys = sorted(key for key in self.objects if key.startswith(prefix))
         return [self.objects[key] for key in keys]
+
+
+@lru_cache(maxsize=64)
+def _headers(given: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """The first of each name; a client sends the same ones again and again."""
+    return {key.lower(): value for key, value in reversed(given)}
 
 
 def _at_once(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -9,7 +9,7 @@ two points.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Final, Protocol
 
@@ -27,6 +27,11 @@ from trimtab.sim.server import Server, Writer
 
 HANDLING: ContextVar[str] = ContextVar("trimtab_sim_handling", default="")
 """What the running handler reconciles; empty outside of handlers."""
+FLOOD: Final = b" " * (4 << 20)
+FLOODS: Final = 20
+"""So many pieces of nothing come before the body of an answer that is a flood."""
+BOUND: Final = 72 << 20
+"""Bytes of one answer that nobody reads who has a bound: the client's is less."""
 TOO_MANY: Final = (("Retry-After", "1"),)
 FAILURE: Final = b'{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d}'
 
@@ -36,6 +41,7 @@ class Line(Protocol):
 
     name: str
     number: int
+    program: bool
     cut_until: float
     stale_until: float
 
@@ -48,11 +54,14 @@ class Line(Protocol):
     def latency(self) -> float:
         """Seconds that a message takes, this time."""
 
-    def struck(self, fault: Fault, request: Request) -> None:
+    def struck(self, fault: Fault, about: str) -> None:
         """Do what a fault does to the whole replica, or to the server."""
 
     def called(self, request: Request, status: int, doing: str) -> None:
         """A call has been carried out."""
+
+    def drowned(self, request: Request, size: int) -> None:
+        """It has read so many bytes of one answer, which is more than any bound."""
 
 
 class SimTransport:
@@ -61,7 +70,7 @@ class SimTransport:
     def __init__(self, line: Line, server: Server) -> None:
         self._line = line
         self._server = server
-        self._writer = Writer(line.name, line.number)
+        self._writer = Writer(line.name, line.number, program=line.program)
         self._closed = False
         # A dictionary, not a set: its order is the same in every process.
         self._open: dict[SimResponse, None] = {}
@@ -74,7 +83,7 @@ class SimTransport:
         fault = line.next_fault(request)
         self._requests += 1
         if fault is not None and fault.kind != "die-after":
-            line.struck(fault, request)
+            line.struck(fault, f"{request.method} {request.path}")
         kind = fault.kind if fault is not None else ""
         if kind == "refuse" or not line.reaches(request):
             await asyncio.sleep(line.latency())
@@ -114,12 +123,14 @@ class SimTransport:
         if kind in ("hang-after", "die-after") and fault is not None:
             _close(answer)
             if kind == "die-after":
-                line.struck(fault, request)
+                line.struck(fault, f"{request.method} {request.path}")
         elif kind == "lose-answer":
             _close(answer)
             problem = Disconnected(f"{request}: the answer was lost (planted).")
             self._later(done, problem)
         else:
+            if kind == "flood" and isinstance(answer, Answer):
+                answer.body = iter([*[FLOOD] * FLOODS, _whole(answer)])
             slow = fault.seconds * 2 / 3 if kind == "slow" and fault else 0.0
             self._later(done, answer, after=slow)
 
@@ -177,6 +188,11 @@ class SimTransport:
         return self._closed
 
 
+def _whole(answer: Answer) -> bytes:
+    body = answer.body
+    return body if isinstance(body, bytes) else b"".join(body)
+
+
 def _close(answer: Answer | Stream) -> None:
     if isinstance(answer, Stream):
         answer.close()
@@ -197,10 +213,11 @@ class SimResponse:
         self._line = line
         self._transport = transport
         self._severed = False
-        self._body = b""
+        self._pieces: Iterator[bytes] = iter(())
+        self._size = 0
         if isinstance(answer, Answer):
             body = answer.body
-            self._body = body if isinstance(body, bytes) else b"".join(body)
+            self._pieces = iter((body,)) if isinstance(body, bytes) else iter(body)
 
     @property
     def status(self) -> int:
@@ -226,14 +243,19 @@ class SimResponse:
 
     async def chunk(self) -> bytes:
         if not isinstance(self._answer, Stream):
-            data, self._body = self._body, b""
+            # A piece may be empty, and nothing is what an end looks like.
+            data = next(filter(None, self._pieces), b"")
+            self._size += len(data)
+            if self._size > BOUND:
+                self._line.drowned(self._request, self._size)
             return data
+        line, loop = self._line, asyncio.get_running_loop()
         data = await self._answer.chunk()
         if data:
-            await asyncio.sleep(self._line.latency())
-        loop = asyncio.get_running_loop()
-        await self._fresh()
-        if self._severed or loop.time() < self._line.cut_until:
+            await asyncio.sleep(line.latency())
+        if loop.time() < line.stale_until:
+            await self._fresh()
+        if self._severed or loop.time() < line.cut_until:
             if self._transport.closed:
                 raise Closed(f"{self._request}: the client was closed meanwhile.")
             raise Disconnected(f"{self._request}: the watch broke off.")

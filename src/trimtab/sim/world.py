@@ -23,10 +23,13 @@ from trimtab.sim.hosts import HOST
 from trimtab.sim.kubelet import Kubelets
 from trimtab.sim.laws import Laws
 from trimtab.sim.loop import SimLoop, simulate
+from trimtab.sim.network import Network
+from trimtab.sim.operating import OperatorReplica
 from trimtab.sim.people import People
-from trimtab.sim.plan import Act, Plan
+from trimtab.sim.plan import Act, Fault, Plan
+from trimtab.sim.programs import ProgramReplica
 from trimtab.sim.provided import clocked
-from trimtab.sim.replica import Replica
+from trimtab.sim.replica import Replica, Surroundings
 from trimtab.sim.scenario import Scenario
 from trimtab.sim.server import Server
 from trimtab.sim.trace import Trace
@@ -39,10 +42,6 @@ LOOK: Final = 5.0
 """Virtual seconds between two looks whether all is at rest."""
 EMPTY: Final = 120.0
 """Virtual seconds without a write that are enough once all is deleted."""
-QUIET: Final = 45.0
-"""Virtual seconds without a write that are enough if no replica has anything to do."""
-SKEW: Final = 2.0
-"""Seconds that the clocks of replicas are wrong, at the most."""
 MOST_BROKEN: Final = 20
 
 
@@ -73,6 +72,8 @@ class Report(msgspec.Struct, kw_only=True):
     """The calls of each replica that write, while things could go wrong."""
     calls_of: tuple[int, ...]
     """All of them."""
+    messages_of: tuple[int, ...] = ()
+    """The calls of each replica to other programs."""
     faults: Counter[str]
 
     @property
@@ -94,25 +95,56 @@ class World:
         self.laws = Laws(scenario, self.server, self.broken)
         self.endings = Endings(scenario, self.server, self.broken)
         self.people = People(scenario, self.server, self.trace)
-        self.kubelets = Kubelets(
-            self.server, self.trace, seed=plan.seed, unlucky=plan.pods_fail
-        )
-        random = Random(f"world {plan.seed}")
-        self.replicas = [self._replica(number) for number in range(scenario.replicas)]
-        for replica in self.replicas:
-            replica.skew = random.uniform(-SKEW, SKEW)
-
-    def _replica(self, number: int) -> Replica:
-        return Replica(
-            self.scenario.operator,
-            number,
-            loop=self.loop,
+        self.around = Surroundings(
+            loop=loop,
             server=self.server,
             trace=self.trace,
-            faults=[each for each in self.plan.faults if each.replica == number],
-            seed=self.plan.seed,
+            network=Network(loop, self.server, self.trace, seed=plan.seed),
+            seed=plan.seed,
             broken=self.broken,
         )
+        self.kubelets = Kubelets(
+            self.around, images=scenario.images, unlucky=plan.pods_fail
+        )
+        self.replicas = [self._replica(number) for number in range(scenario.operators)]
+        """Of the operator."""
+        self.programs = self._programs()
+        random = Random(f"world {plan.seed}")
+        for replica in self.everyone:
+            replica.skew = random.uniform(-scenario.skew, scenario.skew)
+
+    @property
+    def everyone(self) -> list[Replica]:
+        """Every replica, in the order of their numbers."""
+        return [*self.replicas, *self.programs]
+
+    def _replica(self, number: int) -> OperatorReplica:
+        operator = self.scenario.operator
+        assert operator is not None, "it has replicas"
+        return OperatorReplica(
+            operator,
+            number,
+            around=self.around,
+            faults=self._faults(number),
+        )
+
+    def _faults(self, number: int) -> list[Fault]:
+        return [each for each in self.plan.faults if each.replica == number]
+
+    def _programs(self) -> list[ProgramReplica]:
+        """Of all programs; those that faults strike come first."""
+        made: list[ProgramReplica] = []
+        for program in sorted(self.scenario.programs, key=lambda each: not each.struck):
+            for place in range(program.replicas):
+                number = len(self.replicas) + len(made)
+                faults = self._faults(number) if program.struck else []
+                name = f"{program.name}-{place}"
+                made.append(
+                    ProgramReplica(
+                        program, name, number, around=self.around, faults=faults
+                    )
+                )
+        return made
 
     def broken(self, law: str, sentence: str) -> None:
         """Note that a law does not hold."""
@@ -132,9 +164,9 @@ class World:
             if not self.violations:
                 self._heal()
                 await self._rests("after everything went wrong", self.scenario.rest)
-                self.endings.at_rest(self.replicas)
+                self.endings.at_rest(self.replicas, self.programs)
                 state = self.endings.state()
-                if undisturbed is not None:
+                if undisturbed is not None and self.scenario.same:
                     self.endings.compare(dict(undisturbed))
             if not self.violations:
                 await self._emptied()
@@ -144,7 +176,7 @@ class World:
         return self._report(state)
 
     async def _disturbed(self) -> None:
-        for number, replica in enumerate(self.replicas):
+        for number, replica in enumerate(self.everyone):
             self.server.later(number * 0.3, replica.start)
         for act in self.plan.acts:
             self.server.later(act.at, self._act, act)
@@ -160,13 +192,15 @@ class World:
     def _heal(self) -> None:
         self.trace.say("world", "from here on nothing goes wrong any more")
         self.kubelets.unlucky = False
-        for replica in self.replicas:
+        for replica in self.everyone:
             replica.heal()
 
     def _counted(self) -> None:
         """Remember how far a fault could strike."""
-        self.writes_of = tuple(each.writes for each in self.replicas)
-        self.calls_of = tuple(each.calls for each in self.replicas)
+        struck = self.everyone[: self.scenario.operators + self.scenario.talking]
+        self.writes_of = tuple(each.writes for each in struck)
+        self.calls_of = tuple(each.calls for each in struck)
+        self.messages_of = tuple(each.messages for each in struck)
 
     async def _rests(self, when: str, seconds: float) -> None:
         """Wait until no replica has written for a while."""
@@ -185,7 +219,8 @@ class World:
     def _is_at_rest(self, seconds: float) -> bool:
         """Whether nothing was written for long, or for a while and nothing is due."""
         silence = self.loop.time() - self.laws.last_write
-        idle = silence >= QUIET and all(each.idle for each in self.replicas)
+        quiet = silence >= self.scenario.quiet
+        idle = quiet and all(each.idle for each in self.everyone)
         return idle or silence >= seconds
 
     def _check_failures(self) -> None:
@@ -200,16 +235,17 @@ class World:
 
     async def _ended(self) -> None:
         """Stop every replica, whatever happened before."""
-        for replica in self.replicas:
+        for replica in self.everyone:
             replica.retire()
-        living = [each.life for each in self.replicas if each.running and each.life]
+        self.kubelets.pods.close()
+        living = [each.life for each in self.everyone if each.running and each.life]
         if living:
             _, left = await asyncio.wait(living, timeout=5.0)
             if left and not self.violations:
                 self.broken(ENDS, f"{len(left)} of them did not.")
         if not self.violations:
             self.endings.ended()
-        for replica in self.replicas:
+        for replica in self.everyone:
             if replica.host is not None:
                 self._asked_too_much(replica)
                 self.loop.bury(replica.host)
@@ -236,6 +272,7 @@ class World:
             writes=self.laws.writes,
             writes_of=self.writes_of,
             calls_of=self.calls_of,
+            messages_of=self.messages_of,
             faults=self.trace.faults,
         )
 
