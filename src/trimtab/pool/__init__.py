@@ -1,0 +1,1 @@
+"""Warm workers: pods that a service hands to its clients, one by one."""

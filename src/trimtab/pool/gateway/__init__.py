@@ -1,0 +1,1 @@
+"""The gateway: where clients ask for workers, over HTTPS and as JSON."""

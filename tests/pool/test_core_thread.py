@@ -1,0 +1,78 @@
+"""The whole life of a worker: spawned, handed out, parked, handed out again, ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pool.core_site import Site, site, site_with_node
+from trimtab.pool.requests import NotNow, Unavailable
+from trimtab.pool.states import Source, State
+from trimtab.testing import Cluster, eventually
+
+pytestmark = pytest.mark.cluster
+
+
+async def test_a_worker_lives_from_its_spawn_to_its_end(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    async with site_with_node(cluster, namespace, tmp_path) as site:
+        await site.pool(minIdle=1, maxWorkers=2, idleTTL=1)
+        async with site.replica() as replica:
+            await site.until(1, State.IDLE)
+            grant = await replica.allocator.acquire(site.request())
+            assert grant.source is Source.IDLE
+            (hot,) = await site.living(State.HOT)
+            assert hot.status.tenant == "acme"
+            assert hot.status.epoch == grant.epoch == 1
+            await replica.allocator.release(grant.checkout, holder="me")
+
+            again = await replica.allocator.acquire(site.request())
+            assert (again.source, again.worker) == (Source.HOT_IDLE, grant.worker)
+            assert again.epoch == 2
+            await replica.allocator.release(again.checkout, holder="me")
+            await site.until(1)
+            await site.until(1, State.IDLE)
+
+            async def only_the_idle_one() -> bool:
+                assert len(await site.entries()) == 1
+                assert len(await site.leftovers()) == 2
+                return True
+
+            await eventually(only_the_idle_one)
+
+
+async def nothing_is_left(here: Site) -> bool:
+    assert await here.living() == []
+    assert await here.leftovers() == []
+    assert await here.entries() == []
+    return True
+
+
+async def test_a_replica_that_stops_leaves_nothing_half_made(
+    cluster: Cluster, namespace: str
+) -> None:
+    async with site(cluster, namespace) as here:
+        await here.pool(minIdle=2, maxWorkers=2)
+        async with here.replica() as replica:
+            await here.until(2, State.SPAWNING)
+        await eventually(lambda: nothing_is_left(here))
+        reasons = {each.status.retireReason for each in await here.workers()}
+        assert reasons == {"spawn-failed"}
+        with pytest.raises(Unavailable, match="hands out nothing"):
+            await replica.allocator.acquire(here.request())
+
+
+async def test_a_spawn_that_fails_gives_its_slot_back_at_once(
+    cluster: Cluster, namespace: str
+) -> None:
+    async with site(cluster, namespace) as here:
+        nothing = {"spec": {"containers": [{"name": "main"}], "hostname": "_"}}
+        await here.pool(template=nothing, maxWorkers=1)
+        async with here.replica() as replica:
+            with pytest.raises(NotNow):
+                await replica.allocator.acquire(here.request(wait=0.5))
+            await eventually(lambda: nothing_is_left(here))
+            (ended, *_) = await here.workers()
+            assert ended.status.state is State.RETIRED
