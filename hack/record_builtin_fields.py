@@ -47,7 +47,7 @@ _GO_FIELD = re.compile(r'^\t\w+\s+(\S+)\s+`json:"(\w+)([\w,]*)"', re.MULTILINE)
 
 def builtin_kinds() -> list[Info]:
     """Which kinds there are slices of."""
-    found = [getattr(kinds, name) for name in kinds.__all__]
+    found = [getattr(kinds, name) for name in vars(kinds)["__all__"]]
     return [kind.__resource__ for kind in found if issubclass(kind, Resource)]
 
 
@@ -131,7 +131,7 @@ def fields(schema: JSON, name: str, null: set[tuple[str, str]]) -> dict[str, str
 def is_told(reference: str) -> bool:
     """Whether a slice has this type, so that its fields are worth recording."""
     package, _, name = short(reference).rpartition(".")
-    return package == "meta.v1" or name in kinds.__all__
+    return package == "meta.v1" or name in vars(kinds)["__all__"]
 
 
 def types_of(root: str, schemas: JSON) -> Iterator[str]:

@@ -39,7 +39,7 @@ JSON = dict[str, Any]
 
 KINDS: list[type[Resource]] = [
     kind
-    for kind in (getattr(kinds, name) for name in kinds.__all__)
+    for kind in (getattr(kinds, name) for name in vars(kinds)["__all__"])
     if issubclass(kind, Resource)
 ]
 RUNTIME_CLASS = {
@@ -67,7 +67,7 @@ ALWAYS_THERE = {
 }
 """Kinds of which every server has objects, nobody having made any."""
 
-SET_BY_THE_SERVER = {"JobSpec.selector"}
+SET_BY_THE_SERVER = {"JobSpec.selector", "PodSpec.ephemeralContainers"}
 """Fields that are there to be read, and that a create may not set."""
 
 
@@ -234,10 +234,14 @@ def test_the_samples_set_every_field_of_every_slice() -> None:
     seen = {
         each for sample in objects("a", namespace="b") for each in set_fields(sample)
     }
-    summaries = {WholePod, kinds.PodSummary, kinds.ContainerSummary}
+    # A create may not have ephemeral containers: kubectl debug adds them.
+    summaries = {
+        *(WholePod, kinds.PodSummary, kinds.ContainerSummary),
+        kinds.EphemeralContainer,
+    }
     wanted = {
         (kind, info.name)
-        for kind in (getattr(kinds, name) for name in kinds.__all__)
+        for kind in (getattr(kinds, name) for name in vars(kinds)["__all__"])
         for info in msgspec.structs.fields(kind)
         if kind not in summaries
     }

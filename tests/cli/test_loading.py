@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +71,13 @@ def test_a_module_that_is_not_there_or_fails_is_one_sentence(
     (tmp_path / "failing_here.py").write_text("1 / 0\n")
     with pytest.raises(NotAnOperator, match="failing_here cannot be loaded: ZeroDiv"):
         source_of("failing_here")
+
+
+def test_of_two_saves_in_one_moment_the_last_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    for name in ("one", "two"):
+        file = write(tmp_path, "saved.py", name=name)
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+        assert [each.name for each in operators_of([file])] == [name]

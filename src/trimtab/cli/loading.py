@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import TypeAlias
 
 import msgspec
@@ -17,6 +18,15 @@ from trimtab.runtime.operator import Operator
 
 Name: TypeAlias = str | os.PathLike[str]
 """Of a file. :mod:`pathlib` is left to those who need more of it: it is large."""
+
+
+class _Fresh(SourceFileLoader):
+    """Compiles the file as it is: of two saves in one second Python keeps the first."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
 
 
 class NotAnOperator(TrimtabError):
@@ -142,9 +152,12 @@ def module_in(name: Name) -> ModuleType:
     file = os.fspath(name)
     if not os.path.isfile(file):
         raise NotAnOperator(f"There is no file {file}; name the one with the operator.")
-    spec = spec_from_file_location(_free_name(file), file)
-    if spec is None or spec.loader is None:
+    if not file.endswith(".py"):
         raise NotAnOperator(f"{file} is not a Python file; its name ends in .py.")
+    free = _free_name(file)
+    spec = spec_from_file_location(free, file, loader=_Fresh(free, file))
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     # So that what stands beside the file can be imported, as python itself would.
     sys.path.insert(0, os.path.dirname(os.path.realpath(file)))

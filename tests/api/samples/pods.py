@@ -114,6 +114,7 @@ WEB = k.Container(
     terminationMessagePath="/dev/end",
     terminationMessagePolicy="FallbackToLogsOnError",
     stdin=True,
+    stdinOnce=True,
     tty=True,
 )
 SIDECAR = k.Container(
@@ -322,6 +323,7 @@ POD_STATUS = k.PodStatus(
     conditions=OBSERVED,
     containerStatuses=CONTAINER_STATUSES,
     initContainerStatuses=SIDECAR_STATUSES,
+    ephemeralContainerStatuses=SIDECAR_STATUSES,
     podIP="10.1.0.1",
     hostIP="10.2.0.1",
     startTime=NOW,
