@@ -151,6 +151,8 @@ class Desk:
         written = await self.nodes.beat(node, doing, now=self._now(), draining=draining)
         self._leases.node(written, now=asyncio.get_running_loop().time())
         session = node.status.session
+        if draining and not doing:
+            await self._release_all(session)
         stop = self._to_stop(session, doing)
         if stop or wait <= 0:
             return stop
@@ -164,6 +166,18 @@ class Desk:
         finally:
             self._listening.pop(session, None)
         return self._to_stop(session, doing)
+
+    async def _release_all(self, session: str) -> None:
+        """A node that stops and has nothing never got what it was given last."""
+        for key in self._leases.of(session):
+
+            def released(job: VmafxJob) -> Run | None:
+                attempt = job.status.run.attempt
+                return claims.release(
+                    job, session=session, attempt=attempt, now=self._now()
+                )
+
+            await self._end(key, released)
 
     def _to_stop(self, session: str, doing: Sequence[Doing]) -> list[str]:
         return [each.job for each in doing if not self._is_wanted(session, each)]
@@ -216,7 +230,7 @@ class Desk:
             return
         try:
             await self._runs.step(job, make)
-        except (Stale, claims.NotFree):
+        except (Stale, claims.NotFree, claims.NotYours):
             return  # another desk did it, or it ended by itself
         except TrimtabError as error:
             log.warning("The run of %s could not be ended: %s", job, error)

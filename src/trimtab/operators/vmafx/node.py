@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from random import Random
 from typing import Any, Protocol, TypeVar
 
@@ -81,9 +82,10 @@ class _Work:
             self.percent = min(99, done * 100 // expected)
 
     def stop(self) -> None:
-        self.unwanted = True
-        if self.task is not None:
+        """Break it off: nobody waits for it any more."""
+        if self.task is not None and not self.unwanted:
             self.task.cancel()
+        self.unwanted = True
 
 
 class Node:
@@ -127,6 +129,14 @@ class Node:
                 slot.cancel()
             await asyncio.wait(slots)
             keeper.cancel()
+        await self._leave()
+
+    async def _leave(self) -> None:
+        """Say goodbye: what was given to this node and never came is given back."""
+        if self._session is None:
+            return
+        with suppress(grpc.aio.AioRpcError):
+            await self._caller.heartbeat(self._beat_of(self._session, wait=0.0))
 
     async def _keep(self) -> None:
         """Register, then beat; a session that is over is begun anew."""
@@ -159,25 +169,29 @@ class Node:
 
     async def _beat(self, session: Session) -> bool:
         """One beat, and the stops that it brings; whether the session lives."""
-        request = wire.HeartbeatRequest(
-            node_id=session.id,
-            session_token=session.token,
-            jobs_running=len(self._work),
-            running_job_ids=list(self._work),
-            progress=[
-                wire.JobProgress(
-                    job_id=uid, attempt=work.job.attempt, percent=work.percent
-                )
-                for uid, work in self._work.items()
-            ],
-            wait_seconds=self._options.beat,
-            draining=self._draining.is_set(),
-        )
+        request = self._beat_of(session, wait=self._options.beat)
         answer = await self._again(lambda: self._caller.heartbeat(request))
         for uid in answer.cancel_job_ids:
             if work := self._work.get(uid):
                 work.stop()
         return answer.ok
+
+    def _beat_of(self, session: Session, *, wait: float) -> wire.HeartbeatRequest:
+        wanted = [work for work in self._work.values() if not work.unwanted]
+        return wire.HeartbeatRequest(
+            node_id=session.id,
+            session_token=session.token,
+            jobs_running=len(wanted),
+            running_job_ids=[work.job.id for work in wanted],
+            progress=[
+                wire.JobProgress(
+                    job_id=work.job.id, attempt=work.job.attempt, percent=work.percent
+                )
+                for work in wanted
+            ],
+            wait_seconds=wait,
+            draining=self._draining.is_set(),
+        )
 
     async def _slot(self) -> None:
         while not self._draining.is_set():

@@ -68,10 +68,17 @@ def _environment() -> dict[str, str]:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
+    """Kill what is left, and see it gone: no cancellation comes in between."""
+    cancelled = False
+    while process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        try:
+            await process.wait()
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
 
 
 async def _progress(stream: asyncio.StreamReader, frame: Callable[[int], None]) -> None:
