@@ -10,8 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.client.clusters import client_of
 from tests.kubelet.laptop import laptop
 from tests.kubelet.telling import Plain, Scenario, Stage, recorded, scenarios, stage
+from trimtab.kinds import Node
 from trimtab.kubelet.images import Image, Images
 from trimtab.kubelet.site import KubeletOptions
 from trimtab.testing import Cluster
@@ -40,6 +42,13 @@ async def story(here: Stage, name: str, play: Scenario, real: Plain) -> list[str
     return []
 
 
+async def without_nodes(cluster: Cluster) -> None:
+    """Why a pod fits nowhere is said of all nodes: other tests may have left some."""
+    async with client_of(cluster) as client:
+        for node in [each async for each in client.list(Node)]:
+            await client.delete(Node, node.metadata.name)
+
+
 @pytest.mark.timeout(90)
 async def test_a_pods_life_is_told_in_the_words_of_a_real_kubelet(
     cluster: Cluster, namespace: str, tmp_path: Path
@@ -52,6 +61,7 @@ async def test_a_pods_life_is_told_in_the_words_of_a_real_kubelet(
             "localhost/pyslim": Image(command=["python3"]),
         }
     )
+    await without_nodes(cluster)
     pauses: Plain = {"restart": USUAL.restart, "pull": USUAL.pull, "housekeeping": 1.0}
     async with laptop(cluster, namespace, tmp_path, images=images, **pauses) as node:
         async with stage(node.client, namespace) as here:
