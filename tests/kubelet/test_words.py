@@ -44,7 +44,7 @@ async def story(here: Stage, name: str, play: Scenario, real: Plain) -> list[str
 
 async def without_nodes(cluster: Cluster) -> None:
     """Why a pod fits nowhere is said of all nodes: other tests may have left some."""
-    async with client_of(cluster) as client:
+    async with client_of(cluster, namespace="default") as client:
         for node in [each async for each in client.list(Node)]:
             await client.delete(Node, node.metadata.name)
 
