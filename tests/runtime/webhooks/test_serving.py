@@ -176,6 +176,19 @@ async def test_the_end_answers_what_is_in_hand_and_leaves_nobody() -> None:
             each.transport.abort()
 
 
+async def test_a_request_that_comes_after_the_end_is_not_begun() -> None:
+    desk = Desk()
+    async with served(desk) as server:
+        pass
+    begun = []
+
+    async def work() -> None:
+        begun.append(1)
+
+    assert not server.begin(work())
+    assert begun == []
+
+
 async def test_what_is_never_answered_does_not_keep_it_from_ending(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

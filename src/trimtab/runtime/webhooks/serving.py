@@ -204,9 +204,18 @@ class Server:
             return HTTPStatus.SERVICE_UNAVAILABLE
         return None
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def begin(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Have an answer made; False if the server has ended, and nobody is answered.
+
+        A handshake that was under way at the end brings a request after it.
+        """
         assert self._group is not None, "connections come after the start"
-        self._group.create_task(work, name="webhook")
+        try:
+            self._group.create_task(work, name="webhook")
+        except RuntimeError:
+            work.close()
+            return False
+        return True
 
 
 class Connection(asyncio.Protocol):
@@ -266,7 +275,8 @@ class Connection(asyncio.Protocol):
         self._limit(None)
         # One after the other: the next request is read when this one is answered.
         self._transport.pause_reading()
-        self._server.begin(self._answer(head, body))
+        if not self._server.begin(self._answer(head, body)):
+            self.abort()
 
     def _read_head(self) -> bool:
         end = self._buffer.find(b"\r\n\r\n", 0, HEAD_LIMIT)
