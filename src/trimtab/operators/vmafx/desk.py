@@ -13,12 +13,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
-from trimtab.cache import Cache, Change, Index, Scope
+from trimtab.cache import Change, Index, Informer
 from trimtab.client import Client, TrimtabError
 from trimtab.operators.vmafx import claims
 from trimtab.operators.vmafx.kinds import Doing, Run, VmafxJob, VmafxNode
 from trimtab.operators.vmafx.leases import LEASE, Leases
-from trimtab.operators.vmafx.nodes import BY_SESSION, Nodes
+from trimtab.operators.vmafx.nodes import Nodes
 from trimtab.operators.vmafx.queue import JobQueue, Key
 from trimtab.operators.vmafx.swapping import Runs, Stale
 
@@ -42,8 +42,8 @@ class _Puller:
 class Desk:
     """Gives jobs to nodes and takes their results.
 
-    Flow: ``run`` inside a task group, after ``cache.run``; then any number of ``pull``,
-    ``beat`` and ``report`` at once.
+    Flow: the informer of the jobs has the index ``BY_UID``. ``run`` in a task group
+    when the caches are complete; then any number of ``pull``, ``beat`` and ``report``.
 
     Guarantees: at most one session has a job at a time, and only its reports are
     written. A job whose node fell silent is tried again, a bounded number of times.
@@ -52,20 +52,15 @@ class Desk:
     def __init__(
         self,
         client: Client,
-        cache: Cache,
         *,
-        scope: Scope,
-        nodes: Callable[..., Nodes],
-        namespace: str,
+        jobs: Informer[VmafxJob],
+        nodes: Nodes,
         now: Callable[[], datetime],
         lease: float = LEASE,
     ) -> None:
+        self.nodes = nodes
+        self._jobs = jobs
         self._now = now
-        self._jobs = cache.informer(VmafxJob, scope, indexes=(BY_UID,))
-        places = Scope(namespaces=(namespace,))
-        informer = cache.informer(VmafxNode, places, indexes=(BY_SESSION,))
-        self.nodes = nodes(client, informer)
-        self._informers = (self._jobs, informer)
         self._runs = Runs(client, saw=self._saw)
         self._queue = JobQueue()
         self._leases = Leases(lease=lease)
@@ -76,8 +71,8 @@ class Desk:
         self._unwanted: set[Key] = set()
         self._deadlines: dict[Key, datetime] = {}
         self._stir = asyncio.Event()
-        self._jobs.subscribe(self._job_changed)
-        informer.subscribe(self._node_changed)
+        jobs.subscribe(self._job_changed)
+        nodes.informer.subscribe(self._node_changed)
 
     def job(self, uid: str) -> VmafxJob | None:
         """The job with this id, if there is one."""

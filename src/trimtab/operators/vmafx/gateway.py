@@ -11,15 +11,15 @@ from random import Random
 import grpc
 import msgspec
 
-from trimtab.cache import Cache, Informer, Scope
+from trimtab.cache import Cache, Scope
 from trimtab.client import Client, ConfigError
-from trimtab.operators.vmafx.desk import Desk
+from trimtab.operators.vmafx.desk import BY_UID, Desk
 from trimtab.operators.vmafx.direct import Scoring
 from trimtab.operators.vmafx.guarding import Guard
-from trimtab.operators.vmafx.kinds import VmafxNode
+from trimtab.operators.vmafx.kinds import VmafxJob, VmafxNode
 from trimtab.operators.vmafx.leases import LEASE
 from trimtab.operators.vmafx.node import Scorer
-from trimtab.operators.vmafx.nodes import Nodes
+from trimtab.operators.vmafx.nodes import BY_SESSION, Nodes
 from trimtab.operators.vmafx.roles import Judge
 from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.serving import Controller
@@ -65,17 +65,17 @@ async def serving(
     or a port that is taken.
     """
     cache = Cache(client, random=random)
-
-    def nodes(client: Client, informer: Informer[VmafxNode]) -> Nodes:
-        where = options.namespace
-        return Nodes(client, informer, namespace=where, random=random)
-
+    places = Scope(namespaces=(options.namespace,))
+    nodes = Nodes(
+        client,
+        cache.informer(VmafxNode, places, indexes=(BY_SESSION,)),
+        namespace=options.namespace,
+        random=random,
+    )
     desk = Desk(
         client,
-        cache,
-        scope=options.scope,
+        jobs=cache.informer(VmafxJob, options.scope, indexes=(BY_UID,)),
         nodes=nodes,
-        namespace=options.namespace,
         now=now,
         lease=options.lease,
     )

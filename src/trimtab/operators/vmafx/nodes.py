@@ -52,7 +52,10 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class Nodes:
-    """Registers nodes and writes their beats, each one object at most."""
+    """Registers nodes and writes their beats, each one object at most.
+
+    Assumptions: the informer has the index ``BY_SESSION``.
+    """
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class Nodes:
         random: Random,
     ) -> None:
         self._client = client
-        self._informer = informer
+        self.informer = informer
         self._namespace = namespace
         self._random = random
 
@@ -93,7 +96,7 @@ class Nodes:
             namespace=self._namespace,
             subresource="status",
         )
-        self._informer.store.written(node)
+        self.informer.store.written(node)
         return session
 
     async def _ensure(self, name: str, can: Capability) -> None:
@@ -115,7 +118,7 @@ class Nodes:
 
         Errors: :class:`NoSession`.
         """
-        known = self._informer.store.by(BY_SESSION.name, session) if session else []
+        known = self.informer.store.by(BY_SESSION.name, session) if session else []
         node = known[0] if known else await self._look(session)
         if node is None or not hmac.compare_digest(node.status.tokenHash, _hash(token)):
             raise NoSession("This session is not known, or over: register again.")
@@ -126,7 +129,7 @@ class Nodes:
             return None
         async for node in self._client.list(VmafxNode, namespace=self._namespace):
             if node.status.session == session:
-                self._informer.store.written(node)
+                self.informer.store.written(node)
                 return node
         return None
 
@@ -170,7 +173,7 @@ class Nodes:
             )
         except (Invalid, NotFound):
             raise NoSession("This session is over: register again.") from None
-        self._informer.store.written(written)
+        self.informer.store.written(written)
         return written
 
 

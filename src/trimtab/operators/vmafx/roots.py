@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -56,8 +55,3 @@ class Roots(msgspec.Struct, frozen=True):
 
 def _below(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip("/") + "/")
-
-
-def roots(given: Sequence[str]) -> Roots:
-    """The roots of a setting."""
-    return Roots(tuple(each for each in given if each))
