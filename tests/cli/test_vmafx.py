@@ -47,3 +47,16 @@ def test_what_cannot_be_scored_is_one_sentence(
         capsys, "vmafx", "score", good, bad, "--plot", nowhere
     )
     assert "the following arguments are required" in refused(capsys, "vmafx", "score")
+
+
+def test_a_file_that_is_not_there_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    gone = str(tmp_path / "gone")
+    assert "the token, cannot be read: no such file" in refused(
+        capsys, "vmafx", "node", "--token", gone
+    )
+    assert "who vouches for the gateway, cannot be read" in refused(
+        capsys, "vmafx", "node", "--ca", gone
+    )
+    assert "1 to 64 slots" in refused(capsys, "vmafx", "node", "--slots", "65")

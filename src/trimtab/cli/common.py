@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -84,6 +85,23 @@ def documents(objects: Iterable[Any]) -> str:
     import yaml
 
     return yaml.safe_dump_all(objects, sort_keys=False, width=88, allow_unicode=True)
+
+
+def contents(file: os.PathLike[str], *, what: str) -> bytes:
+    """What is in a file that an argument names.
+
+    Errors: ``ConfigError``, which says what the file was to be.
+    """
+    from trimtab.client.errors import ConfigError
+
+    try:
+        with open(file, "rb") as opened:
+            return opened.read()
+    except OSError as error:
+        reason = (error.strerror or "no reason given").lower()
+        raise ConfigError(
+            f"{file}, {what}, cannot be read: {reason}; name another file."
+        ) from error
 
 
 @contextmanager

@@ -89,14 +89,14 @@ def _settings(options: argparse.Namespace, config: Config) -> GatewayOptions:
         scope=everywhere if options.everywhere else here,
         host=options.host,
         port=options.port,
-        certificate=_contents(options.certificate),
-        key=_contents(options.key),
+        certificate=_contents(options.certificate, what="the certificate"),
+        key=_contents(options.key, what="the key"),
         roots=Roots(roots_of(options.root, os.environ.get(ROOTS, ""))),
     )
 
 
-def _contents(file: Path | None) -> bytes:
-    return file.read_bytes() if file else b""
+def _contents(file: Path | None, *, what: str) -> bytes:
+    return common.contents(file, what=what) if file else b""
 
 
 async def _serve(

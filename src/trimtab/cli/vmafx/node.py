@@ -81,6 +81,10 @@ def _settings(options: argparse.Namespace) -> NodeOptions:
 
     if not 1 <= options.slots <= 64:
         raise ConfigError(f"A node has 1 to 64 slots, not {options.slots}.")
+    if (
+        options.token is not None
+    ):  # it is read for each call; a typing mistake is told now
+        common.contents(options.token, what="the token")
     roots = roots_of(options.root, os.environ.get(ROOTS, ""))
     return NodeOptions(name=options.name, slots=options.slots, roots=Roots(roots))
 
@@ -91,7 +95,8 @@ def _channel(options: argparse.Namespace) -> grpc.aio.Channel:
     host = options.gateway.rpartition(":")[0]
     if options.ca is None and (host.startswith("127.") or host == "localhost"):
         return grpc.aio.insecure_channel(options.gateway)
-    authority = options.ca.read_bytes() if options.ca else None
+    what = "who vouches for the gateway"
+    authority = common.contents(options.ca, what=what) if options.ca else None
     credentials = grpc.ssl_channel_credentials(authority)
     return grpc.aio.secure_channel(options.gateway, credentials)
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import Message
 
+from trimtab.client import ConfigError
 from trimtab.operators.vmafx.wire import controller_pb2 as wire
 
 SERVICE = "/vmafx.controller.v1.VmafxController"
@@ -23,7 +24,7 @@ class Caller:
     Guarantees: calls share one channel, which nothing here waits for; the file of the
     token is read for each call, because tokens are renewed in place.
 
-    Errors: ``grpc.aio.AioRpcError``.
+    Errors: ``grpc.aio.AioRpcError``; :class:`ConfigError` without its token.
     """
 
     def __init__(self, channel: grpc.aio.Channel, *, token: Path | None = None) -> None:
@@ -80,4 +81,11 @@ class Caller:
     def _metadata(self) -> tuple[tuple[str, str], ...]:
         if self._token is None:
             return ()
-        return (("authorization", f"Bearer {self._token.read_text().strip()}"),)
+        try:
+            token = self._token.read_text().strip()
+        except OSError as error:
+            reason = (error.strerror or "no reason given").lower()
+            raise ConfigError(
+                f"The token in {self._token} cannot be read: {reason}."
+            ) from error
+        return (("authorization", f"Bearer {token}"),)
