@@ -117,6 +117,8 @@ class Presence:
         self._leases = leases
         self._options = options
         self._renewed: float | None = None
+        self.begun = asyncio.Event()
+        """Set when the Lease was written for the first time."""
 
     def may_act(self, now: float) -> bool:
         """Whether this replica may hand anything out, or take anything away."""
@@ -131,6 +133,7 @@ class Presence:
             try:
                 await self._leases.renew(self.incarnation, role="replica")
                 self._renewed = sent
+                self.begun.set()
             except TrimtabError as error:
                 logger.warning("The replica's lease was not renewed: %s", error)
             await asyncio.sleep(max(0.0, sent + self._options.period - clock()))

@@ -215,6 +215,8 @@ class Replica:
         group.create_task(self._cache.run())
         group.create_task(self._parts.presence.run())
         await self._cache.wait_synced()
+        # Before it has a Lease it would be ready, and refuse everybody.
+        await self._parts.presence.begun.wait()
         self._reaper.started()
         group.create_task(self._reaper.run())
         group.create_task(self._auditor.run())
