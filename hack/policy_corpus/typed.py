@@ -11,6 +11,7 @@ from typing import Any
 from hack.policy_corpus.bodies import JSON, check, rule, validating
 
 DEPLOYMENTS = rule("deployments", apiGroups=["apps"])
+THINGS = rule("things", apiGroups=["customs.example.com"])
 
 
 def typed() -> Iterator[JSON]:
@@ -18,6 +19,12 @@ def typed() -> Iterator[JSON]:
     given = list(_given())
     for number, (checks, more) in enumerate(given):
         yield validating(f"typed-{number:02d}.example.com", *checks, **more)
+
+
+def probe(number: int) -> JSON:
+    """A policy that is wrong about a custom kind, for who knows that kind."""
+    wrong = check("object.spec.most == 'a'")
+    return validating(f"probe-{number:02d}.example.com", wrong, **_of(THINGS))
 
 
 def _of(*rules: JSON, **more: Any) -> JSON:
@@ -87,7 +94,6 @@ def _composed() -> Iterator[tuple[list[JSON], JSON]]:
         "variables.names.all(n, n.startsWith('a'))",
     ):
         yield [check(text)], _of(DEPLOYMENTS, variables=variables)
-    custom = rule("things", apiGroups=["customs.example.com"])
     for text in (
         "object.spec.most == 'a'",
         "object.spec.nothing == 1",
@@ -96,4 +102,4 @@ def _composed() -> Iterator[tuple[list[JSON], JSON]]:
         "object.spec.tags[0] == 1",
         "object.metadata.uid == 1",
     ):
-        yield [check(text)], _of(custom)
+        yield [check(text)], _of(THINGS)

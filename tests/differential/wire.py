@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -66,7 +67,7 @@ class Wire:
         """Ask, and read the answer to its end."""
         try:
             return _exchange(self._connection, method, target, body, headers or {})
-        except (http.client.HTTPException, ConnectionError):
+        except (http.client.HTTPException, ConnectionError, ssl.SSLEOFError):
             # A kept connection may have been closed meanwhile: a fresh one has not.
             self._connection.close()
             return _exchange(self._connection, method, target, body, headers or {})
