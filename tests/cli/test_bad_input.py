@@ -6,6 +6,10 @@ A file that does not load, two operators of one name, no cluster, no permission.
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -97,3 +101,13 @@ def test_without_permission_the_server_s_own_words_are_told(
     said = refused(capsys, *command, changed(cluster, tmp_path, **acting))
     assert "forbidden" in said
     assert 'User "nobody" cannot' in said
+
+
+def test_a_reader_that_stops_reading_is_no_failure() -> None:
+    """As in ``trimtab crd FILE | head -1``."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = (sys.executable, "-m", "trimtab", "crd", WEBSITE)
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, timeout=30)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")

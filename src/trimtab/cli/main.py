@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import select
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -33,6 +34,8 @@ COMMANDS = (
     "vmafx",
 )
 INTERRUPTED = 130
+UNREAD = 141
+"""What a shell says of a program whose reader has gone: 128 and SIGPIPE."""
 TRACEBACK = "TRIMTAB_TRACEBACK"
 
 
@@ -82,21 +85,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the arguments name; the exit code.
 
     Guarantees: a failure is one sentence on stderr and the code 1. With
-    ``TRIMTAB_TRACEBACK=1`` in the environment it is a traceback.
+    ``TRIMTAB_TRACEBACK=1`` in the environment it is a traceback. Whoever reads what is
+    printed may stop reading, as ``head`` does: then nothing is said.
     """
     options = _options(sys.argv[1:] if arguments is None else arguments)
     if "run" not in options:
         return 0
     try:
         code: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        if _is_read():
+            return _failed(error)
+        # What is still in the buffer goes nowhere when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
-        if os.environ.get(TRACEBACK):
-            raise
-        print(f"trimtab: {_sentence(error)}", file=sys.stderr)
-        return 1
+        return _failed(error)
     return code
+
+
+def _failed(error: Exception) -> int:
+    if os.environ.get(TRACEBACK):
+        raise error
+    print(f"trimtab: {_sentence(error)}", file=sys.stderr)
+    return 1
+
+
+def _is_read() -> bool:
+    """Whether anybody still reads what is printed."""
+    printed = select.poll()
+    printed.register(sys.stdout.fileno(), 0)
+    return not any(event & select.POLLERR for _, event in printed.poll(0))
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

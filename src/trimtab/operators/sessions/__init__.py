@@ -1,0 +1,1 @@
+"""Agent sessions: runner pods that start, stop, resume, time out, and never stay."""
