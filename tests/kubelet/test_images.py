@@ -13,6 +13,7 @@ from trimtab.kubelet.images import (
     Images,
     Malformed,
     Unknown,
+    is_program,
     table,
     untagged,
 )
@@ -28,6 +29,14 @@ def test_a_container_runs_what_the_table_says_or_what_it_says_itself() -> None:
     assert images.find(of("web", "other"))[1] == ["other"]
     assert images.find(of("nobody", "sh", "-c", "true"))[1] == ["sh", "-c", "true"]
     assert images.find(of("trimtab.dev/sh:1", args=("-c",)))[1] == ["sh", "-c"]
+
+
+def test_a_program_of_this_package_needs_no_entry() -> None:
+    image, command = Images().find(of("trimtab.dev/runner:2", args=("--warm",)))
+    assert command[1:] == ["-m", "trimtab.operators.sessions.runner", "--warm"]
+    assert is_program(command[0], image.path)
+    own = Images({"trimtab.dev/runner": Image(command=["mine"])})
+    assert own.find(of("trimtab.dev/runner:2"))[1] == ["mine"]
 
 
 def test_a_name_without_a_command_is_unknown() -> None:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from trimtab.api.kinds import Container, WholePod
 from trimtab.client import TrimtabError
-from trimtab.kubelet import commands, endings, limits, statuses
+from trimtab.kubelet import commands, endings, statuses
 from trimtab.kubelet.consoles import Console
 from trimtab.kubelet.environment import ConfigProblem
 from trimtab.kubelet.health import Health
@@ -352,13 +352,14 @@ class ContainerRun:
         return self.owner.group.create_task(self._guard(process, int(limit)))
 
     async def _guard(self, process: Process, limit: int) -> None:
-        while not process.exit.done():
-            used = limits.usage({process.pid}).get(process.pid, limits.Used())
-            if used.memory > limit:
-                self._ran_out = True
-                process.kill()
-                return
-            await asyncio.sleep(self.owner.site.options.watch_memory)
+        clock = asyncio.get_running_loop().time
+        with self.owner.site.meter.metering(process.pid) as used:
+            while not process.exit.done():
+                if used(clock()).memory > limit:
+                    self._ran_out = True
+                    process.kill()
+                    return
+                await asyncio.sleep(self.owner.site.options.watch_memory)
 
     def _ended(self, code: int) -> None:
         owner = self.owner

@@ -20,6 +20,8 @@ from trimtab.api.kinds import Container
 from trimtab.client.errors import TrimtabError
 
 OURS = "trimtab.dev/"
+MODULES = {"trimtab.dev/runner": "trimtab.operators.sessions.runner"}
+"""Images that are programs of this very package: each is a module that Python runs."""
 ENTRYPOINT = "entrypoint"
 _WORD = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _LABEL = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
@@ -78,7 +80,7 @@ class Images:
             return image, [*_runnable(command, image, name), *container.args]
         image = Image()
         if not command and name.startswith(OURS):
-            command = [untagged(name).rpartition("/")[2]]
+            command = _ours(untagged(name))
         if not command:
             raise Unknown(_unknown(name))
         if not is_program(command[0], image.path):
@@ -90,6 +92,12 @@ class Images:
 
     def knows(self, name: str) -> bool:
         return name in self._table or untagged(name) in self._table
+
+
+def _ours(name: str) -> list[str]:
+    if name in MODULES:
+        return [sys.executable, "-m", MODULES[name]]
+    return [name.rpartition("/")[2]]
 
 
 def _runnable(command: list[str], image: Image, name: str) -> list[str]:

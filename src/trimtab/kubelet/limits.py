@@ -1,14 +1,15 @@
 """Limits: memory and CPU of containers, by cgroups where this process may make them.
 
 Both versions of cgroups are known. Where neither can be written, memory is watched
-from outside (:func:`resident`), and CPU is not limited.
+from outside (:class:`Meter`), and CPU is not limited.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -163,3 +164,32 @@ def usage(groups: set[int]) -> dict[int, Used]:
         leader: Used(memory=int(memory), seconds=seconds)
         for leader, (memory, seconds) in found.items()
     }
+
+
+class Meter:
+    """What processes use, for many who ask one by one.
+
+    Guarantees: one look at /proc for all that are metered, at most once in ``lasts``
+    seconds, however many ask; what is told is at most that old.
+    """
+
+    def __init__(self, lasts: float) -> None:
+        self._lasts = lasts
+        self._metered: set[int] = set()
+        self._used: dict[int, Used] = {}
+        self._looked = float("-inf")
+
+    @contextmanager
+    def metering(self, leader: int) -> Iterator[Callable[[float], Used]]:
+        """Ask, with the time that it is, what the session of ``leader`` uses."""
+        self._metered.add(leader)
+        try:
+            yield partial(self._of, leader)
+        finally:
+            self._metered.discard(leader)
+
+    def _of(self, leader: int, now: float) -> Used:
+        if now - self._looked >= self._lasts:
+            self._looked = now
+            self._used = usage(self._metered)
+        return self._used.get(leader, Used())

@@ -15,7 +15,7 @@ from trimtab.api.quantity import Quantity
 from trimtab.client import Client
 from trimtab.kubelet import logs
 from trimtab.kubelet.images import Images
-from trimtab.kubelet.limits import Cgroups
+from trimtab.kubelet.limits import Cgroups, Meter
 from trimtab.kubelet.processes import Warden
 from trimtab.runtime.backoff import Backoff
 from trimtab.runtime.events import Recorder
@@ -111,6 +111,7 @@ class Site:
         self.now = now
         self.allocatable = allocatable
         self.addresses = Addresses(random)
+        self.meter = Meter(options.watch_memory)
         self.services: Callable[[str], Mapping[str, str]] = lambda namespace: {}
         """Variables that tell a pod of a namespace where its Services are."""
         self.hosts: Callable[[str], str] = lambda namespace: ""
