@@ -154,14 +154,68 @@ async def test_a_taken_port_is_one_clear_sentence() -> None:
                 pass
 
 
-async def test_a_connection_with_tls_costs_little_memory(tmp_path: Path) -> None:
-    now = datetime.now(UTC)
-    authority = Authority.make("test", now=now)
-    pair = authority.issue("127.0.0.1", now=now)
+@pytest.fixture
+def authority() -> Authority:
+    return Authority.make("test", now=datetime.now(UTC))
+
+
+@pytest.fixture
+def context(authority: Authority, tmp_path: Path) -> ssl.SSLContext:
+    pair = authority.issue("127.0.0.1", now=datetime.now(UTC))
     path = tmp_path / "pair.pem"
     path.write_bytes(pair.certificate + pair.private)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path)
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.load_cert_chain(path)
+    return made
+
+
+async def test_a_last_answer_leaves_whole_however_slowly_it_is_taken(
+    authority: Authority, context: ssl.SSLContext
+) -> None:
+    body = bytes(range(256)) * (1 << 14)
+
+    async def handle(ask: Ask, connection: Connection) -> Answer:
+        return Answer(body=body)
+
+    trust = ssl.create_default_context(cadata=authority.pem.decode())
+    async with Server("127.0.0.1", 0, handle=handle, context=context) as server:
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", server.port, ssl=trust, limit=1 << 12
+        )
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        said = bytearray()
+        while piece := await reader.read(1 << 12):
+            said += piece
+            await asyncio.sleep(0)
+        writer.close()
+    assert said.endswith(b"\r\n\r\n" + body)
+
+
+async def test_who_does_not_shake_hands_is_hung_up_on_and_delays_nobody(
+    authority: Authority, context: ssl.SSLContext
+) -> None:
+    caller, limits = Caller(), Limits(read=0.2)
+    async with Server(
+        "127.0.0.1", 0, handle=echo, context=context, limits=limits
+    ) as server:
+        mute = [
+            await asyncio.open_connection("127.0.0.1", server.port) for _ in range(3)
+        ]
+        mute[0][1].write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        name = "127.0.0.1"
+        place = Place(host=name, port=server.port, name=name, ca=authority.pem)
+        assert (await caller.call(place, "GET", "/x", within=9)).status == 200
+        for reader, writer in mute:
+            with suppress(ConnectionError):
+                async with asyncio.timeout(9):
+                    await reader.read()
+            writer.close()
+        await caller.close()
+
+
+async def test_a_connection_with_tls_costs_little_memory(
+    authority: Authority, context: ssl.SSLContext
+) -> None:
     caller, count = Caller(idle=64), 20
     async with Server("127.0.0.1", 0, handle=echo, context=context) as server:
         place = Place(
@@ -180,5 +234,5 @@ async def test_a_connection_with_tls_costs_little_memory(tmp_path: Path) -> None
         finally:
             tracemalloc.stop()
         assert caller.opened == count + 1
-        assert each < 100_000, "both ends of it"
+        assert each < 20_000, "both ends of it"
         await caller.close()

@@ -11,6 +11,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 RECORD = 1 << 14
@@ -49,6 +50,36 @@ async def connect(
     except BaseException:
         plain.close()
         raise
+    return await _greeted(loop, made, protocol)
+
+
+async def accept(
+    plain: socket.socket, protocol: asyncio.BufferedProtocol, *, context: ssl.SSLContext
+) -> Secure:
+    """Be the server on a connection that was just accepted.
+
+    Guarantees and errors: as those of :func:`connect`.
+    """
+    try:
+        plain.setblocking(False)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made = context.wrap_socket(
+            plain,
+            server_side=True,
+            do_handshake_on_connect=False,
+            suppress_ragged_eofs=False,
+        )
+    except BaseException:
+        plain.close()
+        raise
+    return await _greeted(asyncio.get_running_loop(), made, protocol)
+
+
+async def _greeted(
+    loop: asyncio.AbstractEventLoop,
+    made: ssl.SSLSocket,
+    protocol: asyncio.BufferedProtocol,
+) -> Secure:
     try:
         await _shake_hands(loop, made)
     except BaseException:
@@ -134,11 +165,13 @@ class Secure(asyncio.Transport):
         self._full = False
         self._reading = False
         self._closing = False
+        self._leaving = False
+        """The end comes when all that was written has left."""
         protocol.connection_made(self)
         self.resume_reading()
 
     def is_closing(self) -> bool:
-        return self._closing
+        return self._closing or self._leaving
 
     # Reading
 
@@ -147,7 +180,7 @@ class Secure(asyncio.Transport):
         self._loop.remove_reader(self._socket)
 
     def resume_reading(self) -> None:
-        if not self._closing:
+        if not self.is_closing():
             self._reading = True
             self._loop.add_reader(self._socket, self._read)
 
@@ -193,7 +226,7 @@ class Secure(asyncio.Transport):
     # Writing
 
     def write(self, data: Any) -> None:
-        if self._closing:
+        if self.is_closing():
             return
         if not self._backlog:
             data = memoryview(data)[self._sent(data) :]
@@ -221,14 +254,21 @@ class Secure(asyncio.Transport):
         if self._backlog or self._closing:
             return
         self._loop.remove_writer(self._socket)
-        if self._full:
+        if self._leaving:
+            self._leave()
+        elif self._full:
             self._full = False
             self._protocol.resume_writing()
 
     # The end
 
     def close(self) -> None:
-        self._end(None)
+        """Read no more, and end the connection when what was written has left."""
+        if self._backlog and not self._closing:
+            self._leaving = True
+            self.pause_reading()
+        else:
+            self._leave()
 
     def abort(self) -> None:
         """End the connection at once, without a farewell."""
@@ -241,6 +281,13 @@ class Secure(asyncio.Transport):
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self._loop.call_soon(self._lost, error)
+
+    def _leave(self) -> None:
+        """End it, and tell the other side that this is all."""
+        if not self._closing:
+            with suppress(OSError):
+                self._socket.unwrap()
+            self._end(None)
 
     def _lost(self, error: Exception | None) -> None:
         try:

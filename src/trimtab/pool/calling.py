@@ -1,4 +1,4 @@
-"""Calling: kept-alive HTTPS connections to many servers, within one bound.
+"""Calling: kept-alive HTTP connections to many servers, within one bound.
 
 A gateway calls thousands of workers, a client one gateway or two: each is a *place*,
 and a connection to it is kept for the next call. What was idle the longest makes room.
@@ -14,27 +14,27 @@ from typing import Final
 
 import msgspec
 
+from trimtab.client import secure
 from trimtab.client.connection import Connection, reason
 from trimtab.client.credentials import TlsMaterial
 from trimtab.client.errors import ConfigError, TrimtabError
 from trimtab.client.wire import Body, Broken, Garbled, Head, request_bytes
-from trimtab.pool.slimming import slim
 
 KEEP: Final = 100.0
 """Seconds; below those after which our servers drop an idle connection."""
 IDLE: Final = 128
 CONTEXTS: Final = 64
 ANSWER: Final = 4 * 1024 * 1024
-ROOM: Final = 4 * 1024
-"""How much is read at a time."""
 
 
 class NoReply(TrimtabError):
-    """There was no usable answer. ``sent`` tells whether the request may have left."""
+    """There was no usable answer. ``sent`` tells whether the request may have left,
+    and ``late`` that only the time was up."""
 
-    def __init__(self, message: str, *, sent: bool) -> None:
+    def __init__(self, message: str, *, sent: bool, late: bool = False) -> None:
         super().__init__(message)
         self.sent = sent
+        self.late = late
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +45,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     ca: bytes | None = None
     """PEM; None means the authorities that the system trusts."""
+    tls: bool = True
+    """False where the other side is a pod that speaks plain HTTP."""
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -57,18 +59,6 @@ class Reply(msgspec.Struct, frozen=True):
     status: int
     body: bytes
     head: Head
-
-
-class Line(Connection):
-    """A connection for short answers: it takes little memory while nothing comes."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(loop)
-        self._room = memoryview(bytearray(ROOM))
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        slim(transport)
-        super().connection_made(transport)
 
 
 class Caller:
@@ -98,10 +88,11 @@ class Caller:
         headers: tuple[tuple[str, str], ...] = (),
         body: bytes | None = None,
         within: float,
+        dial: float | None = None,
         safe: bool = True,
         limit: int = ANSWER,
     ) -> Reply:
-        """One request and its whole answer."""
+        """One request and its whole answer; ``dial`` is for a new connection alone."""
         data = request_bytes(method, path, (("Host", place.name), *headers), body)
         sent = False
         try:
@@ -117,12 +108,14 @@ class Caller:
                         if not safe:
                             raise
                 sent = False
-                connection = await self._dial(place)
+                async with asyncio.timeout(dial):
+                    connection = await self._dial(place)
                 sent = True
                 return await self._exchange(connection, place, data, body, limit)
         except TimeoutError:
-            text = f"{place} did not answer within {within:g} s"
-            raise NoReply(text, sent=sent) from None
+            spent = within if sent or dial is None else min(dial, within)
+            text = f"{place} did not answer within {spent:g} s"
+            raise NoReply(text, sent=sent, late=True) from None
         except (Broken, Garbled, OSError, ConfigError) as error:
             text = f"{place} gave no answer: {reason(error)}"
             raise NoReply(text, sent=sent) from error
@@ -213,15 +206,18 @@ class Caller:
 
     async def _dial(self, place: Place) -> Connection:
         loop = asyncio.get_running_loop()
-        connection = Line(loop)
+        connection = Connection(loop)
         try:
-            await loop.create_connection(
-                lambda: connection,
-                place.host,
-                place.port,
-                ssl=self.context(place.ca),
-                server_hostname=place.name,
-            )
+            if place.tls:
+                await secure.connect(
+                    connection,
+                    place.host,
+                    place.port,
+                    context=self.context(place.ca),
+                    name=place.name,
+                )
+            else:
+                await loop.create_connection(lambda: connection, place.host, place.port)
         except BaseException:
             connection.abort()
             raise

@@ -10,20 +10,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack, aclosing, suppress
 from http import HTTPStatus
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import msgspec
 
+from trimtab.client import secure
 from trimtab.client.errors import TrimtabError
 from trimtab.pool.asks import Answer, Ask, Bad, Head, answer_head, parse, refusal
-from trimtab.pool.slimming import slim
 
 logger = logging.getLogger("trimtab.pool.serving")
+
+ROOM: Final = 1 << 16
+BACKLOG: Final = 512
+PAUSE: Final = 1.0
+"""Seconds before the next try to accept, after one that the system refused."""
 
 
 class CannotListen(TrimtabError):
@@ -43,7 +49,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between two requests."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """One connection: requests in, answers out, one timer for whatever may hang."""
 
     def __init__(self, server: Server) -> None:
@@ -64,7 +70,6 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        slim(transport)
         self._transport = transport
         self._limit(self._limits.read)
         self.server.opened(self)
@@ -87,10 +92,13 @@ class Connection(asyncio.Protocol):
         if self._task is None:
             self.abort()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.server.room
+
+    def buffer_updated(self, nbytes: int) -> None:
         if not self._buffer and not self.busy:
             self._limit(self._limits.read)
-        self._buffer += data
+        self._buffer += self.server.room[:nbytes]
         if len(self._buffer) > self._limits.head + self._limits.body:
             self.abort()
         elif not self.busy:
@@ -236,24 +244,20 @@ class Server:
         self.connections: dict[Connection, None] = {}
         """Those that are open; the one that was idle the longest is the first."""
         self.group: asyncio.TaskGroup = asyncio.TaskGroup()
+        self.room = memoryview(bytearray(ROOM))
+        """Where the bytes of all connections come in: each takes them out at once."""
         self._context = context
-        self._server: asyncio.Server | None = None
+        self._sockets: list[socket.socket] = []
+        self._accepting: set[asyncio.Task[None]] = set()
+        """What listens, and what has not shaken hands yet."""
         self._stack = AsyncExitStack()
         self._empty = asyncio.Event()
         self._empty.set()
 
     async def __aenter__(self) -> Self:
-        loop = asyncio.get_running_loop()
         await self._stack.enter_async_context(self.group)
         try:
-            self._server = await loop.create_server(
-                lambda: Connection(self),
-                self.host,
-                self.port,
-                ssl=self._context,
-                ssl_handshake_timeout=self.limits.read if self._context else None,
-                backlog=512,
-            )
+            self._sockets = await _listening(self.host, self.port)
         except (OSError, OverflowError) as error:
             await self._stack.aclose()
             raise CannotListen(
@@ -261,7 +265,9 @@ class Server:
                 "choose an address of this machine and a port that is free."
             ) from error
         # Port 0 was a wish for any; this is the one that was given.
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.port = self._sockets[0].getsockname()[1]
+        for listener in self._sockets:
+            self._begin(self._accept(listener))
         return self
 
     async def __aexit__(
@@ -275,16 +281,46 @@ class Server:
             connection.abort()
         await self._stack.aclose()
         await self._empty.wait()
-        if self._server is not None:
-            await self._server.wait_closed()
 
     def stop(self) -> None:
         """Take no new connections, and end each after its present answer."""
         self.stopping = True
-        if self._server is not None:
-            self._server.close()
+        for task in self._accepting:
+            task.cancel()
         for connection in list(self.connections):
             connection.finish()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self.group.create_task(work)
+        self._accepting.add(task)
+        task.add_done_callback(self._accepting.discard)
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                try:
+                    made, _ = await loop.sock_accept(listener)
+                except OSError as error:  # no more files, mostly: others end meanwhile
+                    logger.warning("A connection could not be accepted: %s.", error)
+                    await asyncio.sleep(PAUSE)
+                    continue
+                if len(self._accepting) > self.limits.connections:
+                    made.close()
+                else:
+                    self._begin(self._greet(made))
+        finally:
+            listener.close()
+
+    async def _greet(self, made: socket.socket) -> None:
+        """Shake hands with whoever has come; who does not in time has to come again."""
+        loop, connection = asyncio.get_running_loop(), Connection(self)
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(self.limits.read):
+                if self._context is None:
+                    await loop.connect_accepted_socket(lambda: connection, made)
+                else:
+                    await secure.accept(made, connection, context=self._context)
 
     async def drain(self, seconds: float) -> bool:
         """Stop, and let what is under way finish; whether all of it did in time."""
@@ -313,3 +349,35 @@ class Server:
         self.connections.pop(connection, None)
         if not self.connections:
             self._empty.set()
+
+
+async def _listening(host: str, port: int) -> list[socket.socket]:
+    """A socket for each address of a host, all on one port."""
+    loop = asyncio.get_running_loop()
+    made: list[socket.socket] = []
+    try:
+        for family, *_, address in await loop.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        ):
+            where = (address[0], made[0].getsockname()[1] if made else port)
+            made.append(_bound(family, where + tuple(address[2:])))
+    except BaseException:
+        for each in made:
+            each.close()
+        raise
+    return made
+
+
+def _bound(family: int, address: tuple[Any, ...]) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setblocking(False)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
