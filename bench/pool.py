@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -272,23 +273,28 @@ async def poisson(bench: Bench, *, rate: float, seconds: float) -> None:
 
 
 async def burst(bench: Bench, count: int) -> None:
-    """Everybody at once, on as many warm workers."""
-    times = Figures()
+    """Everybody at once, on as many warm workers: strangers first, then the same."""
     async with bench.connected(SPACES[0], 21) as pool:
-        hold = asyncio.Event()
+        for whose in ("whose connections are new", "who are connected"):
+            times, hold = Figures(), asyncio.Event()
+            granted = partial(_are, times, count)
+            async with asyncio.TaskGroup() as group:
+                for _ in range(count):
+                    group.create_task(_held(pool, times, hold))
+                await eventually(granted, within=120.0)
+                hold.set()
+            print(f"burst of {count} {whose}, until granted: {times}")
 
-        async def one() -> None:
-            began = time.perf_counter()
-            async with pool.acquire(tenant="acme", wait=60.0):
-                times.add(time.perf_counter() - began)
-                await hold.wait()
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(count):
-                group.create_task(one())
-            await eventually(lambda: len(times.seconds) == count, within=120.0)
-            hold.set()
-    print(f"burst of {count}, until granted: {times}")
+def _are(times: Figures, count: int) -> bool:
+    return len(times.seconds) == count
+
+
+async def _held(pool: Pool, times: Figures, hold: asyncio.Event) -> None:
+    began = time.perf_counter()
+    async with pool.acquire(tenant="acme", wait=60.0):
+        times.add(time.perf_counter() - began)
+        await hold.wait()
 
 
 async def sustained(

@@ -8,6 +8,7 @@ is done in tasks of its own: a requester who gives up does not break it off.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection
 from typing import Final
 
@@ -37,6 +38,10 @@ from trimtab.pool.waiting import Line, Waiter
 RETRY_AFTER: Final = 1.0
 TRIES: Final = 8
 """Workers that one request tries before it stands in line again."""
+CLAIMS: Final = 32
+"""Requests for one pool that are worked on at once: of a crowd, the first are served
+while the last wait, and not all when the last one is. An activation takes its time, so
+pools that have one are not held to it."""
 
 
 class Ask:
@@ -87,6 +92,7 @@ class Allocator:
         self._retirer = retirer
         self._lines: dict[Key, Line[Ask]] = {}
         self._evicting: set[Key] = set()
+        self._claiming: Counter[Key] = Counter()
         self._tasks = Tasks(parts.group)
         self.spawner = Spawner(parts, retirer=retirer, changed=self.dispatch)
         self._claimer = Claimer(parts, retirer=retirer)
@@ -162,11 +168,18 @@ class Allocator:
             return
 
         def offer(waiter: Waiter[Ask]) -> Worker | None:
+            if self._is_busy(pool):
+                return None
             return self._parts.view.candidate(key, waiter.tenant, waiter.shapes)
 
         for waiter, worker in line.serve(offer):
+            self._claiming[key] += 1
             self._tasks.start(self._complete(line, waiter, worker))
-        self._spawn(pool, line)
+        if not self._is_busy(pool):  # else nobody knows yet what they lack
+            self._spawn(pool, line)
+
+    def _is_busy(self, pool: WorkerPool) -> bool:
+        return pool.spec.activation is None and self._claiming[pool.key] >= CLAIMS
 
     def freed(self, key: Key, tenant: str) -> None:
         """A ledger has changed: those it kept out may try again."""
@@ -203,6 +216,8 @@ class Allocator:
     def forget(self, key: Key) -> None:
         """The pool is gone, and nobody gets anything of it."""
         line = self._lines.pop(key, None)
+        if not self._claiming[key]:
+            del self._claiming[key]
         if line is not None:
             line.unblock_all()
             for waiter, _ in line.serve(lambda _: True):
@@ -294,6 +309,7 @@ class Allocator:
             else:
                 ask.answer.set_result(grant)
         finally:
+            self._claiming[key] -= 1
             self.dispatch(key)
 
     async def _claim(self, waiter: Waiter[Ask], worker: Worker | None) -> Grant:

@@ -22,7 +22,7 @@ from trimtab.client.wire import Body, Broken, Garbled, Head, request_bytes
 
 KEEP: Final = 100.0
 """Seconds; below those after which our servers drop an idle connection."""
-IDLE: Final = 128
+IDLE: Final = 512
 CONTEXTS: Final = 64
 ANSWER: Final = 4 * 1024 * 1024
 

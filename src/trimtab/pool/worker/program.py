@@ -12,9 +12,9 @@ import logging
 import os
 import ssl
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trimtab.client.errors import ConfigError
 from trimtab.pool import secrets
@@ -23,6 +23,9 @@ from trimtab.pool.worker.gate import Gate
 from trimtab.pool.worker.handler import Echo, Handler, load_handler
 from trimtab.pool.worker.server import QUIET_SECONDS, WorkerServer
 from trimtab.runtime.signals import Signals
+
+if TYPE_CHECKING:
+    from trimtab.pool.worker.remote import Remote
 
 FOLDER: Final = "/var/run/trimtab/worker"
 RELOAD_SECONDS: Final = 30.0
@@ -60,6 +63,10 @@ class Identity:
         self._certificate = certificate
         return True
 
+    def pair(self) -> tuple[bytes, bytes]:
+        """The private key and the certificate, as they are in the files."""
+        return self._read(secrets.PRIVATE), self._read(secrets.CERTIFICATE)
+
     def _read(self, name: str) -> bytes:
         try:
             return (self._folder / name).read_bytes()
@@ -75,6 +82,7 @@ class Memory:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
+        self._written = -1
 
     def recall(self) -> int:
         if self._path is None:
@@ -84,10 +92,11 @@ class Memory:
         return 0
 
     def remember(self, epoch: int) -> None:
-        if self._path is not None:
+        if self._path is not None and epoch != self._written:
             new = self._path.with_suffix(".new")
             new.write_text(str(epoch))
             new.replace(self._path)
+            self._written = epoch
 
 
 def parser() -> argparse.ArgumentParser:
@@ -102,6 +111,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--port", type=int, default=8443)
     made.add_argument("--handler", metavar="MODULE:CLASS", help="default: an echo")
     made.add_argument("--activation", default="/activate", metavar="PATH")
+    made.add_argument(
+        "--grpc", type=int, metavar="PORT", help="be activated over gRPC, there"
+    )
     made.add_argument("--record", type=Path, metavar="FILE", help="whom it served")
     made.add_argument("--state", type=Path, metavar="FILE", help="the highest epoch")
     made.add_argument(
@@ -117,6 +129,13 @@ def parser() -> argparse.ArgumentParser:
         default=QUIET_SECONDS,
         metavar="SECONDS",
         help="for a former client to let go (default: 4)",
+    )
+    made.add_argument(
+        "--reload",
+        type=float,
+        default=RELOAD_SECONDS,
+        metavar="SECONDS",
+        help="between two looks whether the certificate was renewed (default: 30)",
     )
     return made
 
@@ -150,8 +169,12 @@ async def run(options: argparse.Namespace, handler: Handler) -> None:
         limits=Limits(connections=256, body=16 * 1024 * 1024),
     )
     with Signals() as signals:
-        async with asyncio.TaskGroup() as group, server:
-            keeping = group.create_task(_renewed(identity))
+        async with asyncio.TaskGroup() as group, server, AsyncExitStack() as stack:
+            keeping = group.create_task(_renewed(identity, options.reload))
+            if options.grpc is not None:
+                remote = _remote(worker, identity, options)
+                made = await stack.enter_async_context(remote)
+                logger.info("gRPC on %s at %d.", options.host, made.port)
             logger.info("Serving on %s port %d.", server.host, server.port)
             await signals.stopped.wait()
             worker.draining = True
@@ -160,10 +183,23 @@ async def run(options: argparse.Namespace, handler: Handler) -> None:
             keeping.cancel()
 
 
-async def _renewed(identity: Identity) -> None:
+def _remote(
+    worker: WorkerServer, identity: Identity, options: argparse.Namespace
+) -> Remote:
+    try:
+        # Here, because gRPC takes memory that who does not speak it can spare.
+        from trimtab.pool.worker.remote import Remote
+    except ImportError as error:
+        raise ConfigError(
+            "gRPC is not installed: install trimtab[pool-grpc], or leave --grpc out."
+        ) from error
+    return Remote(worker, identity, host=options.host, port=options.grpc)
+
+
+async def _renewed(identity: Identity, every: float) -> None:
     """Take up a certificate that was made again; new connections are shown it."""
     while True:
-        await asyncio.sleep(RELOAD_SECONDS)
+        await asyncio.sleep(every)
         try:
             if identity.reload():
                 logger.info("The certificate was renewed.")
