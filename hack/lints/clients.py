@@ -16,6 +16,10 @@ HOME = (
     "src/trimtab/cli.py",
     "src/trimtab/testing/",
     "src/trimtab/sim/replica.py",
+    # The bounded pool of connections to workers, gateways and runners.
+    "src/trimtab/pool/calling.py",
+    # Opened once for the process, by the operator's own declaration.
+    "src/trimtab/operators/vmafx/links.py",
 )
 # By top-level package: what makes a connection, wherever in it the name is found.
 FOREIGN: dict[str, frozenset[str]] = {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from tests.pool.core_site import Site, site, site_with_node
+from trimtab.pool import allocator
 from trimtab.pool.requests import NotNow, Unavailable
 from trimtab.pool.states import Source, State
 from trimtab.testing import Cluster, eventually
@@ -76,3 +78,25 @@ async def test_a_spawn_that_fails_gives_its_slot_back_at_once(
             await eventually(lambda: nothing_is_left(here))
             (ended, *_) = await here.workers()
             assert ended.status.state is State.RETIRED
+
+
+async def test_of_a_crowd_the_first_are_served_first_and_nobody_is_refused(
+    cluster: Cluster,
+    namespace: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(allocator, "CLAIMS", 1)
+    served: list[int] = []
+    async with site_with_node(cluster, namespace, tmp_path) as site:
+        await site.pool(minIdle=3, maxWorkers=3)
+        async with site.replica() as replica:
+            await site.until(3, State.IDLE)
+
+            async def one(number: int) -> None:
+                await replica.allocator.acquire(site.request())
+                served.append(number)
+
+            await asyncio.gather(*map(one, range(3)))
+            assert served == [0, 1, 2]
+            assert len(await site.workers()) == len(await site.living(State.HOT)) == 3

@@ -8,8 +8,8 @@ is done in tasks of its own: a requester who gives up does not break it off.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Collection
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final
 
 from trimtab.cache import Key
@@ -92,7 +92,7 @@ class Allocator:
         self._retirer = retirer
         self._lines: dict[Key, Line[Ask]] = {}
         self._evicting: set[Key] = set()
-        self._claiming: Counter[Key] = Counter()
+        self._places: dict[Key, asyncio.Semaphore] = {}
         self._tasks = Tasks(parts.group)
         self.spawner = Spawner(parts, retirer=retirer, changed=self.dispatch)
         self._claimer = Claimer(parts, retirer=retirer)
@@ -168,18 +168,11 @@ class Allocator:
             return
 
         def offer(waiter: Waiter[Ask]) -> Worker | None:
-            if self._is_busy(pool):
-                return None
             return self._parts.view.candidate(key, waiter.tenant, waiter.shapes)
 
         for waiter, worker in line.serve(offer):
-            self._claiming[key] += 1
             self._tasks.start(self._complete(line, waiter, worker))
-        if not self._is_busy(pool):  # else nobody knows yet what they lack
-            self._spawn(pool, line)
-
-    def _is_busy(self, pool: WorkerPool) -> bool:
-        return pool.spec.activation is None and self._claiming[pool.key] >= CLAIMS
+        self._spawn(pool, line)
 
     def freed(self, key: Key, tenant: str) -> None:
         """A ledger has changed: those it kept out may try again."""
@@ -216,8 +209,7 @@ class Allocator:
     def forget(self, key: Key) -> None:
         """The pool is gone, and nobody gets anything of it."""
         line = self._lines.pop(key, None)
-        if not self._claiming[key]:
-            del self._claiming[key]
+        self._places.pop(key, None)
         if line is not None:
             line.unblock_all()
             for waiter, _ in line.serve(lambda _: True):
@@ -290,7 +282,8 @@ class Allocator:
         """Turn a worker that was chosen into an answer, or choose another."""
         ask, key = waiter.value, waiter.value.request.pool
         try:
-            grant = await self._claim(waiter, worker)
+            async with self._place(key):
+                grant = await self._claim(waiter, worker)
         except Full as full:
             ask.refusal = full
             line.block(waiter.tenant)
@@ -309,8 +302,14 @@ class Allocator:
             else:
                 ask.answer.set_result(grant)
         finally:
-            self._claiming[key] -= 1
             self.dispatch(key)
+
+    def _place(self, key: Key) -> AbstractAsyncContextManager[object]:
+        """Where a claim is worked on; see ``CLAIMS``."""
+        pool = self._parts.pools.get(key)
+        if pool is None or pool.spec.activation is not None:
+            return nullcontext()
+        return self._places.setdefault(key, asyncio.Semaphore(CLAIMS))
 
     async def _claim(self, waiter: Waiter[Ask], worker: Worker | None) -> Grant:
         request = waiter.value.request
