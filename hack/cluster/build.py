@@ -37,8 +37,13 @@ PACKAGES = {
     "etcd": "./etcd",
     "helm": "helm.sh/helm/v4/cmd/helm",
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
+    "controller-runtime-builtins": "sigs.k8s.io/controller-runtime/examples/builtins",
+    "controller-runtime-crd": "sigs.k8s.io/controller-runtime/examples/crd",
 }
 """Where a program's entry point is; the others are Kubernetes' own."""
+
+MODULES = dict.fromkeys(assets.OPERATORS, "controller-runtime")
+"""The folder of a program's module, if it is not its name."""
 
 OFFLINE = re.compile(
     r"dial tcp|no such host|i/o timeout|connection refused|TLS handshake|proxyconnect"
@@ -168,7 +173,8 @@ def package(name: str) -> str:
 
 def module(name: str) -> Path:
     """The folder whose go.mod pins the program: clients have each their own."""
-    return HERE / name if (HERE / name / "go.mod").exists() else HERE
+    folder = HERE / MODULES.get(name, name)
+    return folder if (folder / "go.mod").exists() else HERE
 
 
 def version(name: str) -> str:

@@ -2,9 +2,9 @@
 
 The kinds are those that the embedded server serves, and what its subresources take; the
 Go program beside this file fills their types. ``samples.jsonl`` adds objects that any
-server takes; ``openapi.json`` is a document of OpenAPI. Run it again for a new version
-(needs Go and the modules that go.mod names): ``.venv/bin/python
-hack/protobuf/record.py``.
+server takes; ``openapi.json`` and ``openapi_third.json`` are documents of OpenAPI, one
+of each version. Run it again for a new version (needs Go and the modules that go.mod
+names): ``.venv/bin/python hack/protobuf/record.py``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from trimtab.embedded import facts
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parents[1] / "tests/embedded/data/protobuf.json.gz"
 SAMPLES = HERE / "samples.jsonl"
-DOCUMENT = HERE / "openapi.json"
-OPENAPI = DATA.with_name("openapi.json")
+DOCUMENTS = ("openapi.json", "openapi_third.json")
 # Clients send them with the version of the group that they delete from.
 OPTIONS = {("v1", "DeleteOptions"), ("apps/v1", "DeleteOptions")}
 
@@ -59,10 +58,11 @@ def main() -> None:
     lines = told.splitlines()
     DATA.write_bytes(gzip.compress(told, mtime=0))
     print(f"{len(lines)} bodies in {DATA.stat().st_size} bytes: {DATA.name}.")
-    document = DOCUMENT.read_bytes()
-    encoded = base64.b64encode(go("./openapi", document)).decode()
-    recorded = {"document": json.loads(document), "protobuf": encoded}
-    OPENAPI.write_text(json.dumps(recorded) + "\n")
+    for name in DOCUMENTS:
+        document = (HERE / name).read_bytes()
+        encoded = base64.b64encode(go("./openapi", document)).decode()
+        recorded = {"document": json.loads(document), "protobuf": encoded}
+        DATA.with_name(name).write_text(json.dumps(recorded) + "\n")
 
 
 if __name__ == "__main__":

@@ -11,4 +11,4 @@ from trimtab.testing import assets
 def test_a_control_plane_that_was_built_here_comes_with_its_clients() -> None:
     [apiserver] = assets.require("kube-apiserver").values()
     if apiserver.parent == assets.cache_folder():
-        assert assets.require("helm", "kwok")
+        assert assets.require("helm", "kwok", *assets.OPERATORS)

@@ -80,9 +80,13 @@ TEXTS = (
 PROSE = ("**.columnDefinitions.*.description",)
 """Sentences for people, which are not copied."""
 
-ORDERS = ("details.causes", "resources", "**.managedFields")
-"""Causes and custom resources come from walking a map, so in a random order (messages
-that repeat causes are sorted too); managed fields are in the order of their seconds."""
+ORDERS = ("details.causes", "**.managedFields")
+"""Causes come from walking a map, so in a random order (messages that repeat causes are
+sorted too). Managed fields are in the order of their seconds, which begin at any time:
+that each server keeps that order is looked at before they are put into another."""
+
+WALKED = "differential.example/"
+"""The group whose resources discovery tells in a random order: custom ones."""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
 
@@ -133,6 +137,8 @@ def body(reply: Reply, numbers: Numbers) -> Any:
 def tidy(told: Any, numbers: Numbers) -> Any:
     """An object, a list, a Status or a Table without what may differ."""
     is_list = isinstance(told, dict) and ("items" in told or "rows" in told)
+    if isinstance(told, dict) and str(told.get("groupVersion")).startswith(WALKED):
+        told["resources"] = sorted(told["resources"], key=repr)
     if is_list and told.get("kind") == "Table":
         hide_columns(told, told.get("columnDefinitions") or ())
     return _walk(told, (), numbers, is_list)
@@ -153,8 +159,16 @@ def _walk(value: Any, path: tuple[str, ...], numbers: Numbers, is_list: bool) ->
         ]
         if _fits(path, ORDERS):
             made_list.sort(key=repr)
+        if path[-1:] == ("managedFields",) and value != sorted(value, key=_since):
+            made_list.append("<out of order>")
         return made_list
     return _leaf(value, path, numbers, is_list)
+
+
+def _since(entry: Plain) -> tuple[str, ...]:
+    """Where an entry of managed fields stands among the others."""
+    keys = ("operation", "time", "manager", "apiVersion", "subresource")
+    return tuple(str(entry.get(key, "")) for key in keys)
 
 
 def _leaf(value: Any, path: tuple[str, ...], numbers: Numbers, is_list: bool) -> Any:

@@ -100,6 +100,12 @@ class StandIn:
         self.left_to_do = max(0, self.left_to_do - 1)
         return self.left_to_do > 0
 
+    def take_pending(self) -> tuple[()]:
+        return ()
+
+    def due_in(self) -> float:
+        return 3600.0
+
     def maintain(self) -> float:
         self.maintained += 1
         return self.maintain_again

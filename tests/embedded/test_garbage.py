@@ -46,6 +46,10 @@ async def test_an_object_stays_while_one_of_its_owners_does(room: Room) -> None:
         return [each["name"] for each in owners] == ["b"]
 
     await eventually(has_one_owner, within=30)
+    [entry] = (await room.get("both")).meta["managedFields"]
+    owned = entry["fieldsV1"]["f:metadata"]["f:ownerReferences"]
+    uid = b["metadata"]["uid"]
+    assert (entry["manager"], owned) == ("tests", {".": {}, f'k:{{"uid":"{uid}"}}': {}})
     await room.delete("b")
     await room.is_gone("both")
 
@@ -229,3 +233,43 @@ async def test_who_comes_under_a_waiting_owner_goes_too(room: Room) -> None:
     # A real collector may look at the newcomer only when the owner's turn comes again.
     await room.release("b")
     await room.is_gone("b", "late", "a")
+
+
+async def test_a_namespace_that_goes_says_what_it_waits_for(
+    ask: Asker, room: Room
+) -> None:
+    await room.make("a", held=True)
+    await room.make("b", held=True)
+    await ask("DELETE", room.place)
+
+    async def said() -> Plain:
+        state = (await ask("GET", room.place)).obj["status"]
+        return {each["type"]: each for each in state.get("conditions", ())}
+
+    async def complains() -> bool:
+        told = await said()
+        return [each["status"] for each in told.values()].count("True") == 2
+
+    await eventually(complains, within=60)
+    told = await said()
+    assert {name: (each["status"], each["reason"]) for name, each in told.items()} == {
+        "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered"),
+        "NamespaceDeletionGroupVersionParsingFailure": ("False", "ParsedGroupVersions"),
+        "NamespaceDeletionContentFailure": ("False", "ContentDeleted"),
+        "NamespaceContentRemaining": ("True", "SomeResourcesRemain"),
+        "NamespaceFinalizersRemaining": ("True", "SomeFinalizersRemain"),
+    }
+    assert told["NamespaceContentRemaining"]["message"] == (
+        "Some resources are remaining: configmaps. has 2 resource instances"
+    )
+    assert told["NamespaceFinalizersRemaining"]["message"] == (
+        "Some content in the namespace has finalizers remaining: "
+        "tests.trimtab.dev/hold in 2 resource instances"
+    )
+    await room.release("a")
+    await room.release("b")
+
+    async def gone() -> bool:
+        return (await ask("GET", room.place)).status == 404
+
+    await eventually(gone, within=60)

@@ -58,6 +58,15 @@ def test_a_stored_object_is_written_as_if_all_of_it_had_been_decoded() -> None:
             assert found == message(name, each.object), (each.known, each.filling)
 
 
+def test_no_more_is_remembered_than_may_be() -> None:
+    remembered = protobuf_parts.Remembered()
+    known = remembered.of("core.v1.Volume 1")
+    for number in range(protobuf_parts.MANY + 1):
+        remembered.keep("core.v1.Volume 1", b"%d" % number, b"made")
+        assert known[b"%d" % number] == b"made"
+    assert len(known) == 1
+
+
 def test_a_list_holds_the_messages_of_its_items() -> None:
     for each in bodies():
         if has_message(each.api_version, f"{each.kind}List"):

@@ -88,12 +88,20 @@ def test_the_versions_are_those_that_go_mod_pins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "module"), [("helm", "helm.sh/helm/v4"), ("kwok", "sigs.k8s.io/kwok")]
+    ("folder", "name", "module"),
+    [
+        ("helm", "helm", "helm.sh/helm/v4"),
+        ("kwok", "kwok", "sigs.k8s.io/kwok"),
+        *(
+            ("controller-runtime", each, "sigs.k8s.io/controller-runtime")
+            for each in assets.OPERATORS
+        ),
+    ],
 )
 def test_the_versions_of_clients_are_those_that_their_go_mod_pins(
-    name: str, module: str
+    folder: str, name: str, module: str
 ) -> None:
-    text = (GO_MOD.parent / name / "go.mod").read_text()
+    text = (GO_MOD.parent / folder / "go.mod").read_text()
     pinned = dict(re.findall(r"^(?:require)?\s+(\S+) (v\S+)", text, re.MULTILINE))
     assert pinned[module] == assets.VERSIONS[name]
 

@@ -170,6 +170,8 @@ def test_each_program_is_built_by_the_module_that_pins_it(machine: Machine) -> N
         ("cluster", "./etcd"),
         ("helm", "helm.sh/helm/v4/cmd/helm"),
         ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+        ("controller-runtime", "sigs.k8s.io/controller-runtime/examples/builtins"),
+        ("controller-runtime", "sigs.k8s.io/controller-runtime/examples/crd"),
     ]
 
 

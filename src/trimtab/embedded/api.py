@@ -6,7 +6,7 @@ raises for something that a client did; ``work`` does what follows from writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from random import Random
 from typing import Any
@@ -43,6 +43,7 @@ from trimtab.embedded.messages import Messages
 from trimtab.embedded.metadata import Stamps
 from trimtab.embedded.podsecurity.plugin import PodSecurity
 from trimtab.embedded.policies.plugins import policies
+from trimtab.embedded.publishing import Publishing
 from trimtab.embedded.quota import Quotas
 from trimtab.embedded.rbac.authorizer import Authorizer
 from trimtab.embedded.rbac.impersonation import Impersonation
@@ -135,6 +136,7 @@ class Api:
         self._documents = Documents(
             self.catalog, address=self.settings.address, tokens=tokens
         )
+        self._publishing = Publishing(self.catalog, now=now)
         self._begin()
 
     def _make_registry(self, random: Random) -> Registry:
@@ -153,6 +155,7 @@ class Api:
             self.store,
             catalog=self.catalog,
             registry=self.registry,
+            calls=self.calls,
             now=lambda: self._now().timestamp(),
             furnish=lambda name: furnish(self, name),
         )
@@ -217,8 +220,16 @@ class Api:
             pass
         if self.store.maintain(self._clock()):
             return 0.0
+        return min(MAINTENANCE, self.due_in())
+
+    def due_in(self) -> float:
+        """The seconds until something is due by itself."""
         due = self._lifecycle.due_in()
-        return MAINTENANCE if due is None else min(MAINTENANCE, due)
+        return MAINTENANCE if due is None else due
+
+    def take_pending(self) -> Collection[Pending]:
+        """What others have to be asked about what the server does by itself."""
+        return self._lifecycle.take_pending()
 
     def forget(self) -> None:
         """Forget all history at once: what is older than now has expired."""
@@ -313,6 +324,11 @@ class Api:
         return self._write(request, target, kind)
 
     def _document(self, request: ApiRequest) -> Answer:
+        if request.path.startswith("/openapi/"):
+            published = self._publishing.answer(request)
+            if published is None:
+                raise status.no_such_path()
+            return published
         found = self._documents.find(request)
         check_document(request, self.catalog, found=found is not None)
         assert found is not None, "it was found"
@@ -356,14 +372,17 @@ class Api:
         asked_list = list_request(request, current=self.store.revision)
         if selection.is_one and (target.namespace or not kind.namespaced):
             asked_list = msgspec.structs.replace(asked_list, limit=0)
+        convert = kind.current if selection.is_of_version(kind) else None
         page = list_page(
             self.store,
             kind.within(target.namespace),
             asked_list,
             selection.matcher(),
+            convert=convert,
         )
         renderer.fits(many=True)
-        pieces = renderer.many(kind.current(page.values), page.metadata())
+        values = page.values if convert else kind.current(page.values)
+        pieces = renderer.many(values, page.metadata())
         return Answer(content_type=renderer.form.media, body=pieces)
 
     def _components(

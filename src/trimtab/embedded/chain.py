@@ -1,7 +1,8 @@
 """The chain: those who look at a write before it happens, one after the other.
 
 A plugin may change an object (``mutate``) or refuse it (``validate``). The chain is
-asked about what clients do; what the server does by itself, nobody is asked about.
+asked about what clients do, and about the garbage that the server collects; what else
+it does by itself, nobody is asked about.
 """
 
 from __future__ import annotations

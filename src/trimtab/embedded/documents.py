@@ -6,15 +6,10 @@ import hashlib
 import platform
 from typing import Any
 
-import msgspec
-
-from trimtab.embedded import bodies, discovery, facts, openapi_protobuf
+from trimtab.embedded import bodies, discovery, facts
 from trimtab.embedded.bodies import JSON
 from trimtab.embedded.catalog import Catalog
-from trimtab.embedded.metadata import metadata_of
-from trimtab.embedded.openapi import OpenApi, custom_schemas
 from trimtab.embedded.requests import ApiRequest
-from trimtab.embedded.status import not_acceptable
 from trimtab.embedded.tokens import ALGORITHM, ISSUER, Tokens
 
 AGGREGATED = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -30,15 +25,12 @@ Found = tuple[str, bytes]
 
 
 class Documents:
-    """Version, health, discovery and OpenAPI, remade when the catalog changes."""
+    """Version, health and discovery of a catalog."""
 
     def __init__(self, catalog: Catalog, *, address: str, tokens: Tokens) -> None:
         self._catalog = catalog
         self._tokens = tokens
         self._address = address
-        self._openapi = OpenApi((), definitions=facts.definitions())
-        self._revision = -1
-        self._v2: dict[str, bytes] = {}
 
     def find(self, request: ApiRequest) -> Found | None:
         """The document at a path; None if there is none."""
@@ -47,8 +39,6 @@ class Documents:
             return self._health(request, parts)
         if parts == ["version"]:
             return _json(version())
-        if parts[0] == "openapi":
-            return self._openapi_document(request, parts[1:])
         if parts in (["api"], ["apis"]):
             return self._root(request, core=parts == ["api"])
         if parts[0] in ("api", "apis"):
@@ -105,43 +95,6 @@ class Documents:
             )
         return None if document is None else _negotiated(request, document)
 
-    def _openapi_document(self, request: ApiRequest, parts: list[str]) -> Found | None:
-        self._refresh()
-        accept = request.headers.get("accept", "")
-        if parts == ["v2"]:
-            return self._second(_openapi_media(accept))
-        if accept and "json" not in accept and "*/*" not in accept:
-            raise not_acceptable((JSON,))
-        if parts == ["v3"]:
-            return _json(self._openapi.v3_index())
-        if parts[:2] == ["v3", "api"] and len(parts) == 3:
-            document = self._openapi.v3("", parts[2])
-        elif parts[:2] == ["v3", "apis"] and len(parts) == 4:
-            document = self._openapi.v3(parts[2], parts[3])
-        else:
-            return None
-        return None if document is None else _json(document)
-
-    def _second(self, media: str) -> Found:
-        if media not in self._v2:
-            encode = msgspec.json.encode if media == JSON else openapi_protobuf.encode
-            self._v2[media] = encode(self._openapi.v2())
-        return media, self._v2[media]
-
-    def _refresh(self) -> None:
-        if self._revision == self._catalog.revision:
-            return
-        custom: dict[str, Any] = {}
-        seen = set()
-        for kind in self._catalog.custom_kinds():
-            name = metadata_of(kind.crd)["name"]
-            if name not in seen:
-                seen.add(name)
-                custom.update(custom_schemas(kind.crd))
-        self._openapi = self._openapi.changed(self._resources(), custom=custom)
-        self._revision = self._catalog.revision
-        self._v2.clear()
-
     def _paths(self) -> list[str]:
         places = {(each.group, each.version) for each in self._resources()}
         paths = {"/api", "/api/v1", "/apis", "/openapi/v2", "/openapi/v3", "/version"}
@@ -190,17 +143,6 @@ def _negotiated(request: ApiRequest, document: Any) -> Found:
     """A document in the encoding that the client likes best of those it accepts."""
     media = bodies.media_of(request.headers.get("accept", ""))
     return media, bodies.encode(document, media)
-
-
-def _openapi_media(accept: str) -> str:
-    """The encoding of the one document that has two."""
-    for choice in bodies.choices(accept):
-        media = choice.partition(";")[0].strip()
-        if media in ("", "*/*", "application/*", JSON):
-            return JSON
-        if media in (openapi_protobuf.MEDIA, openapi_protobuf.DEPRECATED):
-            return openapi_protobuf.MEDIA
-    raise not_acceptable((JSON, openapi_protobuf.MEDIA))
 
 
 def _aggregated(request: ApiRequest) -> str:

@@ -48,6 +48,10 @@ class Handler(Protocol):
 
     def work(self) -> bool: ...
 
+    def take_pending(self) -> Collection[Pending]: ...
+
+    def due_in(self) -> float: ...
+
     def maintain(self) -> float: ...
 
 
@@ -116,6 +120,9 @@ class Driver:
     """One API in one event loop.
 
     Flow: ``start`` when the loop runs, ``answer`` any number of times, ``close``.
+
+    ``group`` is where others are asked about what the API does by itself; without it
+    nobody is, and what they would have a say in is not done.
     """
 
     def __init__(
@@ -125,8 +132,11 @@ class Driver:
         faults: Faults | None = None,
         statistics: Callable[[], StoreStatistics] | None = None,
         caller: Caller | None = None,
+        group: asyncio.TaskGroup | None = None,
     ) -> None:
         self.metrics = Metrics()
+        self._group = group
+        self._errands: set[asyncio.Task[None]] = set()
         self._caller = caller
         self._https: Https | None = None
         self._api = api
@@ -149,6 +159,8 @@ class Driver:
             self._timer.cancel()
         for stream in tuple(self._streams):
             stream.end()
+        for errand in tuple(self._errands):
+            errand.cancel()
         if self._https is not None:
             self._https.close()
 
@@ -306,10 +318,44 @@ class Driver:
             more = not self._closed and self._api.work()
         except Exception:
             logger.exception("What follows from a write failed; it is tried again.")
+        self._ask_around()
         if more:
             asyncio.get_running_loop().call_soon(self._step)
         else:
             self._working = False
+            self._tick_sooner()
+
+    def _ask_around(self) -> None:
+        """Ask others what the API has to know before it can do what follows."""
+        if self._group is None or self._closed:
+            return
+        for pending in self._api.take_pending():
+            task = self._group.create_task(self._errand(pending))
+            self._errands.add(task)
+            task.add_done_callback(self._errands.discard)
+
+    async def _errand(self, pending: Pending) -> None:
+        """Ask others, and go on with what they have to know about; never raises."""
+        try:
+            await self.make(pending)
+        except Exception:
+            logger.exception("Others could not be asked; it is as if they had failed.")
+            for call, uid in pending.calls.items():
+                failed = Answered(uid, CallAnswer(error="the call was not made"))
+                pending.exchange.answers.setdefault(call, failed)
+        try:
+            pending.again()
+        except Exception:
+            logger.exception("What follows from a write failed; it is tried again.")
+        self._kick()
+
+    def _tick_sooner(self) -> None:
+        """Look at what is due before it was thought to be, if something is."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + max(self._api.due_in(), SHORTEST)
+        if self._timer is not None and not self._closed and due < self._timer.when():
+            self._timer.cancel()
+            self._timer = loop.call_at(due, self._tick)
 
     def _tick(self) -> None:
         """Do what is due, and come again when something is."""
@@ -318,6 +364,7 @@ class Driver:
             wait = self._api.maintain()
         except Exception:
             logger.exception("What was due failed; it is tried again.")
+        self._ask_around()
         if not self._closed:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(max(wait, SHORTEST), self._tick)

@@ -88,6 +88,10 @@ def convert(
         if kind.custom is not None:
             note_unread(write, before, obj)
         before["metadata"] = obj["metadata"]
+        if kind.custom is not None and kind.has_status and not write.subresource:
+            before["status"] = obj.get("status")  # it is not written, nor looked at
+            if before["status"] is None:
+                del before["status"]
         if obj != before:
             kind.default(before)
             judge(before)

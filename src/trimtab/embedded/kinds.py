@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 
@@ -41,6 +41,9 @@ class Converter(Protocol):
 
 class Kind:
     """One served version of one resource."""
+
+    unread: ClassVar[bool] = False
+    """Whether its objects may be of another version than it is."""
 
     def __init__(
         self,
@@ -363,6 +366,8 @@ class Unconverted(Kind):
 
     Garbage collection and the like look only at metadata, which is the same in all.
     """
+
+    unread = True
 
     def decode(self, value: bytes) -> Plain:
         obj: Plain = msgspec.json.decode(value)

@@ -2,59 +2,47 @@
 
 Garbage follows its owner, a namespace takes its contents along, a CRD comes to be
 served and takes its objects along, events grow old. Each change in the store may put
-work on one queue; the server works it off in small steps, between requests. What is on
+work on a queue; the server works it off in small steps, between requests. What is on
 the queue can always be found again from the store: nothing is lost with the process.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 
 import msgspec
 
+from trimtab.embedded.calls import Calls, Pending
 from trimtab.embedded.catalog import Catalog
 from trimtab.embedded.definitions import CLEANUP_FINALIZER, establish, is_true
-from trimtab.embedded.deletion import FOREGROUND, ORPHAN, DeleteOptions, Preconditions
+from trimtab.embedded.deletion import DeleteOptions, Preconditions
+from trimtab.embedded.errands import SETTLED, Errands, account
+from trimtab.embedded.garbage import Garbage, drop_finalizer, head
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.metadata import metadata_of
-from trimtab.embedded.owners import Owners
 from trimtab.embedded.registry import Registry
 from trimtab.embedded.status import ApiProblem
 from trimtab.embedded.store import Change, Mismatch, Row, Store
+from trimtab.embedded.terminating import report
 from trimtab.embedded.watching import resource_of
 
 EVENT_SECONDS = 3600.0
 NAMESPACES = "core/namespaces/"
+PODS = "core/pods/"
 CRDS = "apiextensions.k8s.io/customresourcedefinitions/"
 EVENTS = ("core/events/", "events.k8s.io/events/")
+EVICTOR = account("namespace-controller")
+BACKGROUND = DeleteOptions(propagationPolicy="Background")
+SILENCE = 8.0
+"""Seconds after which a namespace that waits says anew what for."""
 BATCH = 100
 # How many objects one step of the server's own work deletes.
 SWEEP = 20
-
-
-class _Reference(msgspec.Struct, gc=False):
-    uid: str = ""
-    blockOwnerDeletion: bool | None = None
-
-
-class _Meta(msgspec.Struct, gc=False):
-    name: str = ""
-    uid: str = ""
-    namespace: str = ""
-    deletionTimestamp: str | None = None
-    finalizers: list[str] | None = None
-    ownerReferences: list[_Reference] | None = None
-
-
-class _Head(msgspec.Struct, gc=False):
-    metadata: _Meta
-
-
-_head = msgspec.json.Decoder(_Head).decode
 
 
 class Lifecycle:
@@ -66,6 +54,7 @@ class Lifecycle:
         *,
         catalog: Catalog,
         registry: Registry,
+        calls: Calls,
         now: Callable[[], float],
         furnish: Callable[[str], None],
     ) -> None:
@@ -77,9 +66,18 @@ class Lifecycle:
         self._queue: deque[tuple[Callable[[str], None], str]] = deque()
         self._queued: set[tuple[str, str]] = set()
         self._sweeps: dict[str, Iterator[Row]] = {}
-        self._owners = Owners()
-        self._waiting: dict[str, str] = {}
+        self._errands = Errands(calls, now=now)
+        self._garbage = Garbage(
+            store, catalog=catalog, registry=registry, errands=self._errands
+        )
         self._terminating: set[str] = set()
+        self._emptying: set[str] = set()
+        self._kept: dict[str, None] = {}
+        """Namespaces that may have to say why they are still there."""
+        self._silent: dict[str, float] = {}
+        """Until when those say nothing that have said it lately."""
+        self._failures: dict[str, dict[str, str]] = {}
+        """Of namespaces, why objects of some kinds could not be deleted."""
         self._dying: set[str] = set()
         self._ageing: list[tuple[float, str]] = []
         self._expires: dict[str, float] = {}
@@ -104,14 +102,24 @@ class Lifecycle:
                 work(key)
             except ApiProblem:
                 continue  # gone or changed in the meantime: its change queued it again
+        more = self._errands.step(limit)
         self._expire()
-        return bool(self._queue)
+        if not self._queue and self._errands.is_idle:
+            self._report()
+        return more or bool(self._queue)
+
+    def take_pending(self) -> Collection[Pending]:
+        """What others have to be asked before some of it can be done."""
+        return self._errands.take_pending()
 
     def due_in(self) -> float | None:
-        """Seconds until the next event expires; None if there is none."""
-        if not self._ageing:
-            return None
-        return max(0.0, self._ageing[0][0] - self._now())
+        """Seconds until something is due by itself; None if nothing is."""
+        found = [self._silent.get(name, 0.0) for name in self._kept]
+        if self._ageing:
+            found.append(self._ageing[0][0])
+        waits = [max(0.0, each - self._now()) for each in found]
+        retry = self._errands.due_in()
+        return min(waits if retry is None else [*waits, retry], default=None)
 
     def _rows(self, prefix: str) -> Iterator[Row]:
         after = ""
@@ -132,20 +140,8 @@ class Lifecycle:
 
     def _look(self, key: str, value: bytes) -> None:
         """An object is there: what does that mean for others?"""
-        meta = _head(value).metadata
+        self._garbage.seen(key, head(value).metadata)
         resource = resource_of(key)
-        references = meta.ownerReferences or ()
-        self._name(
-            key, ((each.uid, bool(each.blockOwnerDeletion)) for each in references)
-        )
-        if references:
-            self._later(self._collect, key)
-        if meta.deletionTimestamp:
-            if FOREGROUND in (meta.finalizers or ()) and meta.uid not in self._waiting:
-                self._waiting[meta.uid] = key
-                self._later(self._foreground, key)
-            if ORPHAN in (meta.finalizers or ()):
-                self._later(self._orphan, key)
         if resource == NAMESPACES:
             self._later(self._namespace, key)
         elif resource == CRDS:
@@ -155,16 +151,16 @@ class Lifecycle:
 
     def _gone(self, key: str, value: bytes) -> None:
         """An object is gone: who was waiting for that?"""
-        meta = _head(value).metadata
-        self._name(key, ())
-        self._waiting.pop(meta.uid, None)
-        for dependent in self._owners.dependents(meta.uid):
-            self._later(self._collect, dependent)
+        meta = head(value).metadata
+        self._garbage.gone(key, meta)
         if meta.namespace in self._terminating:
             self._later(self._namespace, NAMESPACES + meta.namespace)
         resource = resource_of(key)
         if resource == NAMESPACES:
             self._terminating.discard(key.removeprefix(NAMESPACES))
+            self._emptying.discard(key.removeprefix(NAMESPACES))
+            for told in (self._kept, self._silent, self._failures):
+                told.pop(key.removeprefix(NAMESPACES), None)
         elif resource == CRDS:
             self._catalog.forget(key.removeprefix(CRDS))
             self._dying.discard(key.removeprefix(CRDS))
@@ -177,99 +173,9 @@ class Lifecycle:
         if f"{plural}.{group}" in self._dying:
             self._later(self._definition, f"{CRDS}{plural}.{group}")
 
-    def _name(self, key: str, references: Iterable[tuple[str, bool]]) -> None:
-        """Keep the index of owners; one that waited for this object may be free."""
-        for uid in self._owners.name(key, references):
-            if uid in self._waiting and not self._owners.is_blocked(uid):
-                self._later(self._foreground, self._waiting[uid])
-
-    def _object(self, key: str) -> tuple[Kind, Plain] | None:
-        row = self._store.get(key)
-        kind = self._catalog.by_prefix(key)
-        if row is None or kind is None:
-            return None
-        return kind, kind.decode(row.value)
-
-    def _collect(self, key: str) -> None:
-        """Garbage collection: an object whose owners are all gone goes too."""
-        found = self._object(key)
-        if found is None:
-            return
-        kind, obj = found
-        meta = metadata_of(obj)
-        owners = meta.get("ownerReferences") or []
-        states = [self._owner_state(meta, owner) for owner in owners]
-        if "unknown" in states:
-            return
-        if not owners or "solid" in states:
-            if "absent" in states:
-                kept = [o for o, s in zip(owners, states, strict=True) if s != "absent"]
-                self._registry.amend(kind, key, _set_owners(kept))
-            return
-        if meta.get("deletionTimestamp") and "waiting" not in states:
-            return
-        policy = "Background"
-        if "waiting" in states and self._owners.has_dependents(meta["uid"]):
-            policy = "Foreground"
-        self._delete(kind, msgspec.convert(meta, _Meta), policy)
-
-    def _owner_state(self, meta: Plain, owner: Plain) -> str:
-        """Whether an owner is there (solid), goes after this (waiting) or absent.
-
-        It is unknown, and so nobody's to judge, if we do not serve its kind, or if it
-        would be in a namespace and the dependent is in none.
-        """
-        kind = self._catalog.by_kind(owner.get("apiVersion", ""), owner.get("kind", ""))
-        namespace = meta.get("namespace", "")
-        if kind is None or (kind.namespaced and not namespace):
-            return "unknown"
-        row = self._store.get(kind.key(namespace, owner["name"]))
-        if row is None:
-            return "absent"
-        found = _head(row.value).metadata
-        if found.uid != owner.get("uid"):
-            return "absent"
-        dying = found.deletionTimestamp and FOREGROUND in (found.finalizers or ())
-        return "waiting" if dying else "solid"
-
-    def _delete(self, kind: Kind, meta: _Meta, policy: str) -> None:
-        options = DeleteOptions(
-            propagationPolicy=policy, preconditions=Preconditions(uid=meta.uid)
-        )
-        self._registry.delete(kind, meta.namespace, meta.name, options)
-
-    def _foreground(self, key: str) -> None:
-        """An object that goes after its dependents: start them, or let it go."""
-        found = self._object(key)
-        if found is None:
-            return
-        kind, obj = found
-        uid = metadata_of(obj)["uid"]
-        if not self._owners.is_blocked(uid):
-            self._registry.amend(kind, key, _drop_finalizer(FOREGROUND))
-            return
-        for dependent in self._owners.dependents(uid):
-            self._later(self._collect, dependent)
-
-    def _orphan(self, key: str) -> None:
-        """An object that leaves its dependents behind: unhook them, then let it go."""
-        found = self._object(key)
-        if found is None:
-            return
-        kind, obj = found
-        uid = metadata_of(obj)["uid"]
-        for dependent in self._owners.dependents(uid):
-            held = self._object(dependent)
-            if held is None:
-                continue
-            owners = metadata_of(held[1]).get("ownerReferences") or ()
-            kept = [each for each in owners if each.get("uid") != uid]
-            self._registry.amend(held[0], dependent, _set_owners(kept))
-        self._registry.amend(kind, key, _drop_finalizer(ORPHAN))
-
     def _namespace(self, key: str) -> None:
         """Furnish a namespace that is new; empty one that is being deleted."""
-        found = self._object(key)
+        found = self._garbage.object(key)
         if found is None:
             return
         kind, obj = found
@@ -277,16 +183,58 @@ class Lifecycle:
         if not metadata_of(obj).get("deletionTimestamp"):
             self._furnish(name)
             return
+        if key not in self._sweeps and self._is_emptied(key, name):
+            self._registry.amend(kind, key, self._told(name))
+            self._registry.amend(kind, key, _finish)
+        else:
+            self._kept[name] = None
+
+    def _report(self) -> None:
+        """Have namespaces say what they wait for, now that nothing is under way."""
+        kind = self._catalog.find("", "v1", "namespaces")
+        assert kind is not None, "it is built in"
+        now = self._now()
+        for name in [n for n in self._kept if self._silent.get(n, 0.0) <= now]:
+            del self._kept[name]
+            self._silent[name] = now + SILENCE
+            self._registry.amend(kind, NAMESPACES + name, self._told(name))
+
+    def _told(self, name: str) -> Callable[[Plain], None]:
+        """What a namespace says of what is left in it: not of Pods that end, nor of
+        what it says that it could not be deleted."""
+        remaining, finalizers = Counter[str](), Counter[str]()
+        failures = self._failures.get(name, {})
+        for kind in self._namespaced() if name in self._emptying else ():
+            rows = () if kind.prefix in failures else self._rows(kind.within(name))
+            for row in rows:
+                remaining[f"{kind.plural}.{kind.group}"] += 1
+                finalizers.update(head(row.value).metadata.finalizers or ())
+        return partial(
+            report,
+            remaining=remaining,
+            finalizers=finalizers,
+            failures=failures.values(),
+            now=self._registry.stamps.time(),
+        )
+
+    def _is_emptied(self, key: str, name: str) -> bool:
+        """Whether a namespace has nothing left; if not, see to it that it goes.
+
+        Pods go first: what they use stays until they have ended.
+        """
+        pods = f"{PODS}{name}/"
         if name not in self._terminating:
             self._terminating.add(name)
+            if self._store.range(pods, limit=1):
+                self._sweep_later(key, [pods])
+                return False
+        if self._store.range(pods, limit=1):
+            return False
+        if name not in self._emptying:
+            self._emptying.add(name)
             self._sweep_later(key, [each.within(name) for each in self._namespaced()])
-        if key in self._sweeps or not self._is_empty(name):
-            return
-
-        def finished(obj: Plain) -> None:
-            obj["spec"] = {}
-
-        self._registry.amend(kind, key, finished)
+            return False
+        return self._is_empty(name)
 
     def _namespaced(self) -> Iterator[Kind]:
         return (each for each in self._catalog.stored_kinds() if each.namespaced)
@@ -309,13 +257,10 @@ class Lifecycle:
         """Delete a few of those objects; at the end look again at whose they were."""
         rows = list(islice(self._sweeps[key], SWEEP))
         for row in rows:
-            kind = self._catalog.by_prefix(row.key)
-            meta = _head(row.value).metadata
-            with suppress(ApiProblem, Mismatch):  # it may be gone since it was read
-                if kind is None:  # a CRD without a version that is served
-                    self._store.delete(row.key)
-                elif not meta.deletionTimestamp:
-                    self._delete(kind, meta, "Background")
+            if key.startswith(NAMESPACES):
+                self._errands.add(self._evict, row.key)
+            else:
+                self._drop(row)
         if len(rows) == SWEEP:
             self._later(self._sweep, key)
             return
@@ -323,9 +268,40 @@ class Lifecycle:
         work = self._namespace if key.startswith(NAMESPACES) else self._definition
         self._later(work, key)
 
+    def _evict(self, key: str) -> None:
+        """Delete an object because its namespace goes."""
+        found = self._garbage.object(key)
+        if found is None or metadata_of(found[1]).get("deletionTimestamp"):
+            return
+        kind, meta = found[0], metadata_of(found[1])
+        namespace = meta["namespace"]
+        failures = self._failures.setdefault(namespace, {})
+        try:
+            self._garbage.delete(
+                EVICTOR, kind, namespace, meta["name"], BACKGROUND, one=False
+            )
+            failures.pop(kind.prefix, None)
+        except ApiProblem as problem:
+            if problem.reason not in SETTLED:
+                failures[kind.prefix] = problem.message
+                self._kept[namespace] = None
+            raise
+
+    def _drop(self, row: Row) -> None:
+        """Delete an object because its kind goes, which nobody is asked about."""
+        kind = self._catalog.by_prefix(row.key)
+        meta = head(row.value).metadata
+        with suppress(ApiProblem, Mismatch):  # it may be gone since it was read
+            if kind is None:  # a CRD without a version that is served
+                self._store.delete(row.key)
+            elif not meta.deletionTimestamp:
+                wanted = Preconditions(uid=meta.uid)
+                options = msgspec.structs.replace(BACKGROUND, preconditions=wanted)
+                self._registry.delete(kind, meta.namespace, meta.name, options)
+
     def _definition(self, key: str) -> None:
         """Serve what a CRD describes; delete its objects before it goes."""
-        found = self._object(key)
+        found = self._garbage.object(key)
         if found is None:
             return
         kind, crd = found
@@ -354,7 +330,7 @@ class Lifecycle:
                 self._catalog.register(crd)
             self._sweep_later(key, [prefix])
         if key not in self._sweeps and not self._store.range(prefix, limit=1):
-            self._registry.amend(kind, key, _drop_finalizer(CLEANUP_FINALIZER))
+            self._registry.amend(kind, key, drop_finalizer(CLEANUP_FINALIZER))
 
     def _age(self, key: str) -> None:
         """An event lives for an hour after its last change."""
@@ -374,24 +350,6 @@ class Lifecycle:
                 self._store.delete(key)
 
 
-def _set_owners(kept: list[Plain]) -> Callable[[Plain], None]:
-    def change(obj: Plain) -> None:
-        meta = metadata_of(obj)
-        if kept:
-            meta["ownerReferences"] = kept
-        else:
-            meta.pop("ownerReferences", None)
-
-    return change
-
-
-def _drop_finalizer(name: str) -> Callable[[Plain], None]:
-    def change(obj: Plain) -> None:
-        meta = metadata_of(obj)
-        left = [each for each in meta.get("finalizers") or () if each != name]
-        if left:
-            meta["finalizers"] = left
-        else:
-            meta.pop("finalizers", None)
-
-    return change
+def _finish(namespace: Plain) -> None:
+    """Take away what keeps a namespace that is empty."""
+    namespace["spec"] = {}

@@ -8,7 +8,7 @@ remembers them.
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -27,6 +27,7 @@ EXPIRED = (
     "show up in the list."
 )
 NOT_OLDER = "NotOlderThan"
+Convert = Callable[[Iterable[bytes]], Iterable[bytes]]
 LIST_OPTIONS = GroupResource("meta.k8s.io", "ListOptions")
 
 
@@ -197,10 +198,17 @@ def list_page(
     prefix: str,
     asked: ListRequest,
     matches: Callable[[bytes], bool] | None,
+    *,
+    convert: Convert | None = None,
 ) -> ListPage:
-    """One page; 410 with a token to go on with if its revision is forgotten."""
+    """One page; 410 with a token to go on with if its revision is forgotten.
+
+    With ``convert`` objects are matched, and given, as it makes them.
+    """
     revision = asked.revision or store.revision
     try:
+        if matches is not None and convert is not None:
+            return _converted(store, prefix, asked, revision, matches, convert)
         if not asked.limit:
             values = _scan(store, prefix, asked.after, revision, matches)
             return ListPage(values=values, revision=revision)
@@ -247,6 +255,26 @@ def _limited(
         next=Token(revision, last).text(),
         remaining=None if matches else remaining,
     )
+
+
+def _converted(
+    store: Store,
+    prefix: str,
+    asked: ListRequest,
+    revision: int,
+    matches: Callable[[bytes], bool],
+    convert: Convert,
+) -> ListPage:
+    """A page of converted objects; all are converted at once to know which fit."""
+    rows = store.range(prefix, after=asked.after, revision=_as_of(store, revision))
+    shown = zip(rows, convert([row.value for row in rows]), strict=True)
+    found = [(row.key, value) for row, value in shown if matches(value)]
+    limit = asked.limit or len(rows) + 1
+    values = [value for _, value in found[:limit]]
+    if len(found) < limit or found[limit - 1][0] == rows[-1].key:
+        return ListPage(values=values, revision=revision)
+    token = Token(revision, found[limit - 1][0])
+    return ListPage(values=values, revision=revision, next=token.text())
 
 
 def _as_of(store: Store, revision: int) -> int:

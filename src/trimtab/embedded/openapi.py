@@ -71,10 +71,19 @@ class OpenApi:
         """``/openapi/v3``: where each document is, with a hash of its content."""
         paths = {}
         for group, version in sorted(self._places()):
-            path = f"apis/{group}/{version}" if group else f"api/{version}"
-            url = f"/openapi/v3/{path}?hash={self._hash(group, version)}"
-            paths[path] = {"serverRelativeURL": url}
+            url = self.v3_url(group, version)
+            paths[_place(group, version)] = {"serverRelativeURL": url}
         return {"paths": paths}
+
+    def v3_url(self, group: str, version: str) -> str:
+        """Where a document is as long as its content is what it is now."""
+        hash = self._hash(group, version)
+        return f"/openapi/v3/{_place(group, version)}?hash={hash}"
+
+    def v3_hash(self, group: str, version: str) -> str:
+        """The hash of a document's content; empty if there is no such version."""
+        there = (group, version) in self._places()
+        return self._hash(group, version) if there else ""
 
     def v3(self, group: str, version: str) -> JSON | None:
         """``/openapi/v3/apis/GROUP/VERSION``; None if there is no such version."""
@@ -164,3 +173,7 @@ class OpenApi:
                 )
                 found[list_name(each)] = openapi_schemas.custom_list(each, said)
         return found
+
+
+def _place(group: str, version: str) -> str:
+    return f"apis/{group}/{version}" if group else f"api/{version}"

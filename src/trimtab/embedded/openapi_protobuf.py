@@ -1,78 +1,27 @@
 """The second version of OpenAPI in protobuf, as client-go asks for it.
 
-The messages are gnostic's: a map is a message of named values, a value that may be of
-several types a message with a field for each, and what has no type of its own is YAML,
-of which JSON is a part. Field numbers stand in the table at the end.
+Field numbers stand in the table at the end; how they are written, in
+:mod:`trimtab.embedded.openapi_messages`.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Mapping
-from operator import itemgetter
+from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
+from trimtab.embedded.openapi_messages import Data, Messages, names, numbered
 from trimtab.embedded.protobuf_values import field_of, varint
 
 MEDIA = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 DEPRECATED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 """How old clients name it; they are answered with the name of today."""
 
-EXTENSION = "x-"
-
 JSON = Mapping[str, Any]
-Data = Callable[[Any], bytes]
 
 
 def encode(document: JSON) -> bytes:
     """A whole document; fields that this version does not have are left out."""
-    return _message("Document", document)
-
-
-def _message(name: str, value: JSON) -> bytes:
-    """The fields that are there, in the order of their numbers."""
-    fields, extensions = _TABLE[name]
-    parts: list[tuple[int, bytes]] = []
-    for key, each in value.items():
-        if key.startswith(EXTENSION):
-            parts.append((extensions, field_of(extensions, _named(key, _any(each)))))
-        elif key in fields:
-            number, kind = fields[key]
-            parts.append((number, _value(number, kind, each)))
-    return b"".join(data for _, data in sorted(parts, key=itemgetter(0)))
-
-
-def _value(number: int, kind: str, value: Any) -> bytes:
-    """A field, or as many as a list has items."""
-    if kind.startswith("*"):
-        return b"".join(_value(number, kind[1:], item) for item in value)
-    if kind in ("integer", "boolean"):
-        return varint(number << 3) + varint(value) if value else b""
-    if kind == "double":
-        return varint(number << 3 | 1) + struct.pack("<d", value) if value else b""
-    if kind in _SPECIAL:
-        return field_of(number, _SPECIAL[kind](value))
-    return field_of(number, _message(kind, value))
-
-
-def _named(name: str, data: bytes) -> bytes:
-    return field_of(1, name.encode()) + field_of(2, data)
-
-
-def _names(number: int, data: Data) -> Data:
-    """A map, as a message that has a named value for each key."""
-
-    def encoded(value: JSON) -> bytes:
-        items = (_named(key, data(each)) for key, each in value.items())
-        return b"".join(field_of(number, item) for item in items)
-
-    return encoded
-
-
-def _any(value: Any) -> bytes:
-    return field_of(2, msgspec.json.encode(value) + b"\n")
+    return _MESSAGES.message("Document", document)
 
 
 def _type(value: str | list[str]) -> bytes:
@@ -81,7 +30,7 @@ def _type(value: str | list[str]) -> bytes:
 
 
 def _schema(value: JSON) -> bytes:
-    return _message("Schema", value)
+    return _MESSAGES.message("Schema", value)
 
 
 def _one_schema(value: JSON) -> bytes:
@@ -97,36 +46,29 @@ def _schema_or_boolean(value: JSON | bool) -> bytes:
 def _parameter(value: JSON) -> bytes:
     """A parameter: in the body, or one of four others, in a message for each choice."""
     if value["in"] == "body":
-        return field_of(1, field_of(1, _message("BodyParameter", value)))
+        return field_of(1, field_of(1, _MESSAGES.message("BodyParameter", value)))
     number = ("header", "formData", "query", "path").index(value["in"]) + 1
     name = "Parameter" if number in (1, 4) else "EmptyParameter"
-    return field_of(1, field_of(2, field_of(number, _message(name, value))))
+    return field_of(1, field_of(2, field_of(number, _MESSAGES.message(name, value))))
+
+
+def _path(value: JSON) -> bytes:
+    return _MESSAGES.message("PathItem", value)
 
 
 def _response(value: JSON) -> bytes:
-    return field_of(1, _message("Response", value))
-
-
-def _numbered(text: str, *, first: int = 1) -> dict[str, tuple[int, str]]:
-    """A table's fields: ``name:kind``, a text if it has no kind, and its place."""
-    pairs = [word.partition(":") for word in text.split()]
-    return {
-        name: (number, kind or "text")
-        for number, (name, _, kind) in enumerate(pairs, first)
-    }
+    return field_of(1, _MESSAGES.message("Response", value))
 
 
 _SPECIAL: dict[str, Data] = {
-    "text": lambda value: str(value).encode(),
-    "any": _any,
     "type": _type,
     "schema": _schema,
     "one-schema": _one_schema,
     "schema-or-boolean": _schema_or_boolean,
-    "schemas": _names(1, _schema),
+    "schemas": names(1, _schema),
     "parameter": _parameter,
-    "paths": _names(2, lambda value: _message("PathItem", value)),
-    "responses": _names(1, _response),
+    "paths": names(2, _path),
+    "responses": names(1, _response),
 }
 _LIMITS = """default:any maximum:double exclusiveMaximum:boolean minimum:double
  exclusiveMinimum:boolean maxLength:integer minLength:integer pattern maxItems:integer
@@ -136,47 +78,47 @@ _PLAIN = f"type format items:Items collectionFormat {_LIMITS}"
 # leave none out, and the number of its extensions.
 _TABLE = {
     "Document": (
-        _numbered(
+        numbered(
             """swagger info:Info host basePath schemes:*text consumes:*text
             produces:*text paths:paths definitions:schemas"""
         ),
         16,
     ),
-    "Info": (_numbered("title version description termsOfService"), 7),
+    "Info": (numbered("title version description termsOfService"), 7),
     "PathItem": (
-        _numbered(
+        numbered(
             """$ref get:Operation put:Operation post:Operation delete:Operation
             options:Operation head:Operation patch:Operation parameters:*parameter"""
         ),
         10,
     ),
     "Operation": (
-        _numbered(
+        numbered(
             """tags:*text summary description externalDocs:ExternalDocs operationId
             produces:*text consumes:*text parameters:*parameter responses:responses
             schemes:*text deprecated:boolean"""
         ),
         13,
     ),
-    "ExternalDocs": (_numbered("description url"), 3),
+    "ExternalDocs": (numbered("description url"), 3),
     "BodyParameter": (
-        _numbered("description name in required:boolean schema:schema"),
+        numbered("description name in required:boolean schema:schema"),
         6,
     ),
     "Parameter": (
-        _numbered(f"required:boolean in description name {_PLAIN}"),
+        numbered(f"required:boolean in description name {_PLAIN}"),
         22,
     ),
     "EmptyParameter": (
-        _numbered(
+        numbered(
             f"required:boolean in description name allowEmptyValue:boolean {_PLAIN}"
         ),
         23,
     ),
-    "Items": (_numbered(_PLAIN), 18),
-    "Response": (_numbered("description schema:one-schema"), 5),
+    "Items": (numbered(_PLAIN), 18),
+    "Response": (numbered("description schema:one-schema"), 5),
     "Schema": (
-        _numbered(
+        numbered(
             """$ref format title description default:any multipleOf:double
             maximum:double exclusiveMaximum:boolean minimum:double
             exclusiveMinimum:boolean maxLength:integer minLength:integer pattern
@@ -189,3 +131,4 @@ _TABLE = {
         31,
     ),
 }
+_MESSAGES = Messages(_TABLE, special=_SPECIAL)

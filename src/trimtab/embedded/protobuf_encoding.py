@@ -208,9 +208,14 @@ def head_of(number: int) -> Callable[[int], bytes]:
     return lambda size: tag + varint(size)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _heads(tag: bytes) -> tuple[bytes, ...]:
-    return tuple(tag + varint(size) for size in range(MANY))
+    return tuple([tag + size for size in _sizes()])
+
+
+@lru_cache(maxsize=1)
+def _sizes() -> tuple[bytes, ...]:
+    return tuple(varint(size) for size in range(MANY))
 
 
 def _fixed(tag: bytes, data: Data) -> Write:

@@ -11,61 +11,87 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from typing import Any, TypedDict
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw
 
-from trimtab.embedded.protobuf_encoding import (
-    MANY,
-    Add,
-    Layout,
-    Plain,
-    Step,
-    Write,
-    fields,
-    head_of,
-    heads_of,
-    is_special,
-    laid_out,
-    plan,
-    written,
-)
+from trimtab.embedded.protobuf_compiling import Part, Writer, compiled
+from trimtab.embedded.protobuf_encoding import fields, is_special
 from trimtab.embedded.protobuf_values import field_of
 
-REMEMBERED = 4096
+MANY = 4096
 MOST = 2048
 """So many messages of at most so many bytes are remembered."""
 FIELDS = "meta.v1.FieldsV1"
 """JSON in protobuf too, so it is served as it is stored."""
-
-Decode = Callable[[bytes], dict[str, Any]]
 
 OWN = frozenset(
     {"meta.v1.ObjectMeta", "meta.v1.ManagedFieldsEntry", "core.v1.Container"}
 )
 """Messages that two objects hardly ever have alike, besides specs and statuses."""
 
-_TYPED: Any = TypedDict
 _LIST: Any = list
-"""They make types at run time, which nobody checks."""
+"""It makes types at run time, which nobody checks."""
+
+
+class Remembered:
+    """Fields that were written lately, by what they are and their JSON.
+
+    When there are too many all are forgotten: those that are used are soon back, and
+    to look for one costs as little as can be.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, dict[bytes, bytes]] = {}
+        self._count = 0
+
+    def of(self, name: str) -> dict[bytes, bytes]:
+        """Those of one sort; the same map for ever."""
+        return self._kept.setdefault(name, {})
+
+    def keep(self, name: str, value: bytes, made: bytes) -> None:
+        if self._count >= MANY:
+            self.forget()
+        self._count += 1
+        self.of(name)[value] = made
+
+    def forget(self) -> None:
+        self._count = 0
+        for each in self._kept.values():
+            each.clear()
+
+
+class Message(NamedTuple):
+    """How JSON of a message is read, and how it is written then."""
+
+    shape: Any
+    decode: Callable[[bytes], Any]
+    write: Writer
+
+
+REMEMBERED = Remembered()
 
 
 def message(name: str, value: bytes) -> bytes:
     """Stored bytes as the message of that name: as if all of it had been decoded."""
-    return _own(name, _decoder(name)(value))
+    made = _message(name)
+    return made.write(made.decode(value))
 
 
 @lru_cache(maxsize=1024)
-def _decoder(name: str) -> Decode:
-    made: Decode = msgspec.json.Decoder(_shape(name)).decode
-    return made
-
-
-@lru_cache(maxsize=1024)
-def _shape(name: str) -> Any:
-    """The type of a message whose shared parts stay as they are."""
-    return _TYPED(name, dict(_types(name)), total=False)
+def _message(name: str) -> Message:
+    """A message whose shared parts stay as they are."""
+    types = dict(_types(name))
+    attributes = {field: f"f{at}" for at, field in enumerate(types)}
+    shape = msgspec.defstruct(
+        "Shape",
+        [(attributes[field], types[field], None) for field in types],
+        rename={attribute: field for field, attribute in attributes.items()},
+        gc=False,
+    )
+    write = compiled(name, attributes, inner=_part_of)
+    return Message(shape, msgspec.json.Decoder(shape).decode, write)
 
 
 def _types(name: str) -> Iterator[tuple[str, Any]]:
@@ -74,7 +100,7 @@ def _types(name: str) -> Iterator[tuple[str, Any]]:
         if "^" in kind:
             yield from _types(inner)
         elif inner:
-            one = _shape(inner) | None if _is_own(inner) else Raw
+            one = _message(inner).shape | None if _is_own(inner) else Raw
             yield field, _LIST[one] | None if "*" in kind else one
         else:
             yield field, Any
@@ -93,55 +119,32 @@ def _is_own(name: str) -> bool:
     return name in OWN or name.endswith(("Spec", "Status"))
 
 
-@lru_cache(maxsize=4096)
-def _layout(name: str, keys: tuple[str, ...]) -> Layout:
-    return laid_out(_plan(name), keys)
-
-
-@lru_cache(maxsize=1024)
-def _plan(name: str) -> tuple[Step, ...]:
-    given = zip(plan(name), fields(name), strict=True)
-    return tuple(
-        step._replace(write=_writer(number, kind, step.absent))
-        if _inner(kind)
-        else step
-        for step, (number, _, kind) in given
-    )
-
-
-def _writer(number: int, kind: str, absent: bytes) -> Write:
-    """How a field is written that is a message, or many."""
-    name, head, heads = _inner(kind), head_of(number), heads_of(number)
-    part = partial(_own if "^" in kind or _is_own(name) else _part, name)
-
-    def write(add: Add, value: Any) -> None:
-        body = part(value)
-        if body is None:
-            add(absent)
-            return
-        size = len(body)
-        add(heads[size] if size < MANY else head(size))
-        add(body)
-
-    def write_items(add: Add, value: list[Any]) -> None:
-        for item in value:
-            write(add, item)
-
-    return write_items if "*" in kind else write
-
-
-def _own(name: str, obj: Plain) -> bytes:
-    return written(obj, _layout(name, tuple(obj)))
-
-
-def _part(name: str, value: Raw) -> bytes | None:
-    """A message that may be remembered; None if it is null."""
-    data = bytes(value)
+def _part_of(number: int, kind: str, null: bytes) -> Part | None:
+    """How a field is written that is a message; None if it is none."""
+    name = _inner(kind)
+    if not name:
+        return None
+    if name != FIELDS and _is_own(name):
+        return Part(write=_message(name).write)
     if name == FIELDS:
-        return None if data == b"null" else field_of(1, data)
-    return _remembered(name, data) if len(data) <= MOST else message(name, data)
+        return Part(known=_never, make=partial(_raw, number, null))
+    known = REMEMBERED.of(f"{name} {number}")
+    return Part(known=known.get, make=partial(_made, name, number, null))
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _remembered(name: str, value: bytes) -> bytes | None:
-    return None if value == b"null" else message(name, value)
+def _never(value: bytes) -> bytes | None:
+    return None
+
+
+def _raw(number: int, null: bytes, value: bytes) -> bytes:
+    return null if value == b"null" else field_of(number, field_of(1, value))
+
+
+def _made(name: str, number: int, null: bytes, value: bytes) -> bytes:
+    """A field that is not remembered, but may be from now on."""
+    if value == b"null":
+        return null
+    made = field_of(number, message(name, value))
+    if len(value) <= MOST:
+        REMEMBERED.keep(f"{name} {number}", value, made)
+    return made

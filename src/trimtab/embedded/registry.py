@@ -269,14 +269,30 @@ class Registry:
 
         self.store.delete(row.key, expect=row.revision, make=last)
 
-    def amend(self, kind: Kind, key: str, change: Callable[[Plain], None]) -> None:
-        """Change an object as the server itself, past all rules for clients."""
+    def amend(
+        self,
+        kind: Kind,
+        key: str,
+        change: Callable[[Plain], None],
+        *,
+        write: Write | None = None,
+    ) -> None:
+        """Change an object as the server itself, past all rules for clients.
+
+        With ``write`` it is by somebody: their fields are written down, and those are
+        asked who may have a say in it.
+        """
         row = self.store.get(key)
         if row is None:
             return
         old = kind.decode(row.value)
         obj = copied(old)
         change(obj)
+        if write is not None and obj != old:
+            if not kind.unread:
+                obj = self._account(write, old, obj)
+            obj = self.chain.mutated(write, UPDATE, obj, old)
+            self.chain.review(write, UPDATE, obj, old)
         if self._deletion.is_done(kind, obj):
             self.remove(kind, row, old)
         elif obj != old:

@@ -52,14 +52,16 @@ class Removals:
     ) -> Answer:
         kind, store = write.kind, self._registry.store
         selection = selection_of(request.query, kind=kind)
+        convert = kind.current if selection.is_of_version(kind) else None
         page = list_page(
             store,
             kind.within(write.namespace),
             list_request(request, current=store.revision),
             selection.matcher(),
+            convert=convert,
         )
         values = list(page.values)
-        shown = kind.current(values)
+        shown = values if convert else kind.current(values)
         with telling(write):
             self._delete_all(write, values, options)
         pieces = renderer.many(shown, page.metadata())

@@ -79,7 +79,7 @@ class Reply:
 
     def _whole(self, answer: Answer, body: bytes) -> Response:
         headers = self._headers(answer)
-        if self._is_for_people(answer):
+        if body and self._is_for_people(answer):
             body = msgspec.json.format(body, indent=2)
         if len(body) > GZIP_FROM and self._takes_gzip(headers):
             compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_FORMAT)

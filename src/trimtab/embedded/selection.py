@@ -49,6 +49,13 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         terms = self.fields.terms if self.fields else ()
         return any((each.field, each.operator) == BY_NAME for each in terms)
 
+    def is_of_version(self, kind: Kind) -> bool:
+        """Whether it looks at what a webhook may make other than it is stored."""
+        if kind.conversion is None or kind.custom is None:
+            return False
+        asked = {term.field for term in (self.fields.terms if self.fields else ())}
+        return self.labels is not None or not asked <= METADATA_FIELDS
+
     def matcher(self) -> Callable[[bytes], bool] | None:
         """A predicate over stored bytes; None if everything is meant."""
         if self.labels is None and self.fields is None:

@@ -122,6 +122,7 @@ class Server:
         # The store first: its lock keeps a second server from everything else here.
         store = self._open_store()
         self._stack.callback(store.close)
+        group = await self._stack.enter_async_context(asyncio.TaskGroup())
         now = datetime.now(UTC)
         keys = None if self._data is None else self._data / PKI
         self._identity = Identity(keys, now=now, names=_names(self._host))
@@ -130,7 +131,9 @@ class Server:
         address = bound.getsockname()
         tokens = Tokens(self._identity.signing_key, find=uid_in(store))
         api = self._make_api(store, tokens, address[1])
-        self._driver = Driver(api, faults=self._faults, statistics=store.statistics)
+        self._driver = Driver(
+            api, faults=self._faults, statistics=store.statistics, group=group
+        )
         self._driver.start()
         self._stack.callback(self._driver.close)
         if self._faults is not None:

@@ -48,9 +48,10 @@ class Streams:
             bookmark=renderer.bookmark,
             failure=renderer.failure,
         )
+        later = selection.is_of_version(kind)
         watcher = Watcher(
             self._hub,
-            view if kind.conversion is None else stored_view(view),
+            view if kind.conversion is None else stored_view(view, select=not later),
             since=current if initial or not since else since,
             initial=initial,
             initial_end=initial and bookmarks,
@@ -59,5 +60,10 @@ class Streams:
         )
         chunks: Chunks = watcher
         if kind.conversion is not None:
-            chunks = ConvertingWatcher(watcher, renderer=renderer, calls=self._calls)
+            chunks = ConvertingWatcher(
+                watcher,
+                renderer=renderer,
+                calls=self._calls,
+                matches=view.matches if later else None,
+            )
         return WatchAnswer(watcher=chunks, content_type=renderer.stream_media)

@@ -157,6 +157,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """What renderings may be shared with: equal forms render alike."""
     bookmark: Callable[[int, bool], bytes]
     failure: Callable[[status.ApiProblem], bytes]
+    tell: Callable[[Change], bytes] | None = None
+    """If it is given, changes are told by it as they are, for somebody else to select
+    among."""
 
 
 class Watcher:
@@ -287,6 +290,8 @@ class Watcher:
         """The line of a change for this view; empty if it does not concern it."""
         matches = self._view.matches
         change = entry.change
+        if self._view.tell is not None:
+            return self._view.tell(change)
         if matches is None:
             kind, value = _plain(change)
         else:

@@ -297,3 +297,11 @@ def the_status_of_a_service_that_is_not_there_makes_one(do: Run) -> None:
     do.apply("services/c/status", {**body, "metadata": {"name": "c"}, "spec": {}})
     for name in ("Bad", "1a", "a.b", "-a", "a" * 64):
         do.create("services", sample("services", name))
+
+
+@scenario
+def a_null_in_a_status_that_is_not_written_is_nobody_s_mistake(do: Run) -> None:
+    state = {"status": {"conditions": None}}
+    do.apply("things/a", {**typed("things"), **NAMED, **state})
+    do.apply("things/a", {**typed("things"), **NAMED, **state, "spec": {"color": "x"}})
+    do.get("things/a")

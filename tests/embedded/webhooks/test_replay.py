@@ -16,6 +16,7 @@ from trimtab.embedded.driver import Driver, seconds_of
 from trimtab.embedded.inprocess import ADMIN
 from trimtab.embedded.requests import ApiRequest
 from trimtab.embedded.store import Store
+from trimtab.testing import eventually
 
 Plain = dict[str, Any]
 PATH = "/api/v1/namespaces/default/configmaps"
@@ -170,15 +171,30 @@ async def test_a_time_that_nobody_can_read_is_refused(
     driver.close()
 
 
-async def test_what_the_server_does_itself_nobody_is_asked_about(api: Api) -> None:
+async def test_what_the_server_does_itself_waits_for_those_who_are_asked(
+    api: Api,
+) -> None:
     asked(api, "DELETE", f"{GROUP}/validatingwebhookconfigurations/hooks")
     path = "/api/v1/namespaces"
     assert asked(api, "POST", path, {"metadata": {"name": "room"}}).status == 201
-    inside = f"{path}/room/configmaps"
-    assert asked(api, "POST", inside, {"metadata": {"name": "x"}}).status == 201
+    for name in "xy":
+        inside = f"{path}/room/configmaps"
+        assert asked(api, "POST", inside, {"metadata": {"name": name}}).status == 201
     hooks = f"{GROUP}/validatingwebhookconfigurations"
     assert asked(api, "POST", hooks, configuration()).status == 201
     assert asked(api, "DELETE", f"{path}/room").status == 200
     while api.work():
         pass
-    assert asked(api, "GET", f"{path}/room").status == 404
+    assert asked(api, "GET", f"{path}/room").status == 200
+    webhook = Webhook()
+    async with asyncio.TaskGroup() as group:
+        driver = Driver(api, caller=webhook, group=group)
+        driver.start()
+
+        def gone() -> bool:
+            return asked(api, "GET", f"{path}/room").status == 404
+
+        await eventually(gone)
+        driver.close()
+    names = [each["oldObject"]["metadata"]["name"] for each in webhook.heard]
+    assert sorted(names) == ["x", "y"]

@@ -76,6 +76,7 @@ def _version(name: str, storage: str) -> Plain:
         "storage": name == storage,
         "schema": {"openAPIV3Schema": schema},
         "subresources": {"status": {}},
+        "selectableFields": [{"jsonPath": f".spec.{FIELDS[name][0]}"}],
     }
 
 
