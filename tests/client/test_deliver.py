@@ -12,7 +12,8 @@ import pytest
 
 from tests.client.faults import Exchange, FaultServer, Handler, raw, status_body
 from tests.client.kinds import ConfigMap, event, item
-from trimtab.client import Bookmark, Client, Watch, WatchEvent
+from trimtab.client import Bookmark, Client, Watch, WatchEvent, budget
+from trimtab.client.budget import remaining
 from trimtab.client.connection import Connection
 from trimtab.client.errors import Disconnected, Gone, Malformed, Stalled
 from trimtab.client.wire import Body, parse_head
@@ -83,6 +84,27 @@ async def test_a_whole_line_is_handed_over_however_it_is_cut() -> None:
             assert got == sent
         reading.cancel()
         await asyncio.wait([reading])
+
+
+async def test_what_comes_has_the_budget_of_who_reads_and_not_of_who_connected() -> (
+    None
+):
+    """What the loop calls for a connection runs in the context that opened it; a watch
+    on a connection that a call had opened gave its budget to all who followed."""
+    connection = Connection(asyncio.get_running_loop())
+    left: list[float | None] = []
+    body, record = Body(parse_head(HEAD), method="GET"), chunked(b"x\n")
+    with budget(60.0):
+        reading = asyncio.ensure_future(
+            connection.pump(body, lambda _: left.append(remaining())),
+        )
+    await asyncio.sleep(0)
+    with budget(1.0):
+        connection.get_buffer(-1)[: len(record)] = record
+        connection.buffer_updated(len(record))
+    reading.cancel()
+    await asyncio.wait([reading])
+    assert [each is not None and each > 1.0 for each in left] == [True]
 
 
 async def test_everything_is_delivered_until_the_server_ends_the_watch(

@@ -324,6 +324,17 @@ class Store(Generic[R]):
         below = [key for key in keys if key not in own and key in self]
         return below + [key for key, found in own.items() if found]
 
+    def values_of(self, key: Key, index: str) -> tuple[str, ...]:
+        """What an index finds an object by, whatever is kept of it."""
+        obj = self._overlay.entries.get(key)
+        if obj is None or isinstance(obj, Tombstone):
+            held = self._held.get(key)
+            obj = None if held is None else self._entries.slice(held)
+            if held is not None and obj is None:
+                stub = cast("keeping.Stub", held)
+                return stub.found_by(list(self._buckets).index(index))
+        return () if obj is None else self._buckets[index].values(obj)
+
     def children(self, uid: str) -> list[R]:
         """The objects that this owner has; the index of owners must be there."""
         return self.by(OWNER, uid)

@@ -11,6 +11,8 @@ import asyncio
 import ssl
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
 
 from trimtab.client.wire import (
     HEAD_LIMIT,
@@ -195,10 +197,12 @@ class Connection(asyncio.BufferedProtocol):
         """Hand over what comes of a body as it comes, until it is done.
 
         Guarantees: ``take`` is called while the bytes come in, before anything else
-        that waits for the loop. Errors: also what ``take`` raises, which is then not
-        called again.
+        that waits for the loop, and in the context of who calls this: what it starts
+        has their budget, not that of whoever opened the connection. Errors: also what
+        ``take`` raises, which is then not called again.
         """
         failed: list[Exception] = []
+        context = copy_context()
 
         def pour() -> None:
             try:
@@ -211,7 +215,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._wake()
 
         self._resume()
-        self._pour = pour
+        self._pour = partial(context.run, pour)
         try:
             pour()
             while not (failed or body.done or self._ended):

@@ -5,6 +5,7 @@ from trimtab.runtime.backoff import Breaker as Breaker
 from trimtab.runtime.blocking import BlockingContext as BlockingContext
 from trimtab.runtime.context import Context as Context
 from trimtab.runtime.context import Ended as Ended
+from trimtab.runtime.definitions import By as By
 from trimtab.runtime.definitions import Owned as Owned
 from trimtab.runtime.definitions import Watched as Watched
 from trimtab.runtime.fence import NotLeader as NotLeader

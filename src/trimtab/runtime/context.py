@@ -20,7 +20,7 @@ from trimtab.client import Client, TrimtabError
 from trimtab.runtime import statuses
 from trimtab.runtime.events import EventType
 from trimtab.runtime.logs import Logger, bound
-from trimtab.runtime.reconcile import Cause, Result
+from trimtab.runtime.reconcile import Cause, Key, Result
 from trimtab.runtime.writing import Writer
 
 R = TypeVar("R", bound=Resource)
@@ -95,6 +95,14 @@ class Context:
     def select(self, kind: type[R], index: str, value: str) -> list[R]:
         """The objects of a watched kind that an index of it finds."""
         return self._informer(kind).store.by(index, value)
+
+    def keys(self, kind: type[Resource], index: str, value: str) -> list[Key]:
+        """The keys that an index finds, also those of objects kept as no more."""
+        return self._informer(kind).store.keys_by(index, value)
+
+    def values_of(self, kind: type[Resource], key: Key, index: str) -> tuple[str, ...]:
+        """What an index finds an object by, whatever is kept of it."""
+        return self._informer(kind).store.values_of(key, index)
 
     async def apply(self, obj: R) -> R:
         """Make ``obj`` so: create it, or change the fields that it mentions.

@@ -29,7 +29,7 @@ from trimtab.runtime.lanes import Entry
 from trimtab.runtime.metrics import ControllerMetrics, Outcome
 from trimtab.runtime.queue import Priority, Queue
 from trimtab.runtime.reconcile import Cause, Result
-from trimtab.runtime.sources import Children, Others, Primary
+from trimtab.runtime.sources import Children, Chosen, Others, Primary
 from trimtab.runtime.threads import Threads
 from trimtab.runtime.tracing import Span, tracer
 from trimtab.runtime.watchdog import Watchdog
@@ -85,6 +85,7 @@ class Controller:
             now=now,
             fenced=fenced,
         )
+        self._chosen = Chosen(definition)
         self._handling = Handling(definition, writer=self._writer, threads=threads)
 
     def watch(self, cache: Cache) -> None:
@@ -92,6 +93,8 @@ class Controller:
         for source in self.definition.sources:
             owned = source in self.definition.owns
             indexes = (*source.indexes, owner()) if owned else source.indexes
+            if source is self.definition.primary and self.definition.when:
+                indexes = (*indexes, self._chosen.index)
             self.informers[source.kind] = cache.informer(
                 source.kind, source.scope, indexes=indexes, keep=source.keep
             )
@@ -202,8 +205,11 @@ class Controller:
             obj = await self._fetched(queue, key)
         if obj is None:
             return began
-        if is_paused(obj):
+        chosen = self._chosen(obj)
+        if is_paused(obj) or not chosen:
             queue.done(key)
+            if not chosen:
+                self.history.settled(key)
             return began
         ctx = Context(self._writer, obj, causes=entry.causes, failures=entry.failures)
         outcome: Outcome

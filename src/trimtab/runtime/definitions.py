@@ -18,9 +18,20 @@ from trimtab.api.resource import Info, Resource
 from trimtab.cache import Index, Keep, Key, Predicate, Scope
 from trimtab.runtime.reconcile import Result
 
-Mapper: TypeAlias = Callable[[Any], Iterable[Key | str]]
-"""Which objects a change of another one concerns: keys, or names in its namespace."""
+
+class By(msgspec.Struct, frozen=True):
+    """The objects that an index of theirs finds by a value of the changed one."""
+
+    index: str
+    values: Callable[[Any], Iterable[str]]
+
+
+Mapper: TypeAlias = Callable[[Any], Iterable[Key | str]] | By
+"""Which objects a change of another one concerns: keys, names in its namespace, or
+whatever an index of the reconciled kind finds."""
 Handler: TypeAlias = Callable[..., Awaitable[Result | None] | Result | None]
+When: TypeAlias = Callable[[Any], bool]
+"""Whether there may be anything to do for an object."""
 
 OPERATOR_LABEL = "trimtab.dev/operator"
 """On every object that an operator makes; what it owns is watched by this label."""
@@ -75,6 +86,8 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     kind: type[Resource] | Info
     verbs: tuple[str, ...]
     subresource: str = ""
+    names: tuple[str, ...] = ()
+    """Only objects of these names; empty means any."""
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +111,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     finalizer: str = ""
     """Keeps objects until ``cleanup`` has succeeded."""
     cleanup: Handler | None = None
+    when: When | None = None
+    """Which objects are ever reconciled. Default: all."""
 
     @property
     def manager(self) -> str:

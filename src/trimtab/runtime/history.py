@@ -59,6 +59,10 @@ class History:
         if len(self._failed) > SIZE:
             del self._failed[next(iter(self._failed))]
 
+    def settled(self, key: Key) -> None:
+        """There is nothing to do for an object any more: how it went last is over."""
+        self._last.pop(key, None)
+
     def of(self, key: Key) -> Reconciled | None:
         return self._last.get(key)
 

@@ -90,7 +90,8 @@ class Manager:
     Assumptions: ``connect`` makes another client of the same server; the lease is
     renewed by it, in another thread. With ``thread=False`` that and the rest is done in
     the running loop, which nobody watches then, and ``threads`` says where handlers
-    that block run: for simulations.
+    that block run: for simulations. ``webhooks`` are those of all operators of the
+    process, if there are several; who made them runs them.
 
     Errors: whatever a part of the runtime raises ends all of it; handlers' own errors
     do not.
@@ -107,6 +108,7 @@ class Manager:
         options: ManagerOptions | None = None,
         thread: bool = True,
         threads: type[Threads] = Threads,
+        webhooks: Webhooks | None = None,
     ) -> None:
         self.operator = operator
         self.options = options or ManagerOptions()
@@ -134,7 +136,11 @@ class Manager:
             random=random,
             drain=LAST_EVENTS,
         )
-        self.webhooks = self._webhooks(random, threads) if operator.webhooks else None
+        self._own: Webhooks | None = None
+        """Those that it runs itself."""
+        if operator.webhooks and webhooks is None:
+            self._own = self._webhooks(random, threads)
+        self.webhooks = webhooks or self._own
         definitions = operator.controllers()
         self.leadership: Leadership | None = None
         if operator.leader and definitions:
@@ -172,7 +178,7 @@ class Manager:
         from trimtab.runtime.webhooks.running import Webhooks
 
         return Webhooks(
-            self.operator,
+            (self.operator,),
             self.client,
             self.options.webhooks,
             random=random,
@@ -198,24 +204,26 @@ class Manager:
                 self.endpoints = await stack.enter_async_context(self._endpoints())
                 place = f"{self.endpoints.host}:{self.endpoints.port}"
                 logger.info("Health and metrics are at http://%s.", place)
+            for opens in self.operator.opened:
+                await stack.enter_async_context(opens())
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.recorder.run(), name="events")
                 support = [
                     group.create_task(self._cache(), name="caches"),
                     group.create_task(self._synced(), name="synced"),
                 ]
-                if self.webhooks is not None:
-                    task = group.create_task(self.webhooks.run(), name="webhooks")
+                if self._own is not None:
+                    task = group.create_task(self._own.run(), name="webhooks")
                     support.append(task)
                 work = [
                     group.create_task(each, name=name) for name, each in self._work()
                 ]
                 await self._stopping.wait()
-                if self.webhooks is not None:
-                    self.webhooks.stop()
+                if self._own is not None:
+                    self._own.stop()
                 await self._drain(work)
-                if self.webhooks is not None:
-                    await self.webhooks.lingered()
+                if self._own is not None:
+                    await self._own.lingered()
                 for task in support:
                     task.cancel()
 
@@ -320,12 +328,13 @@ class Manager:
         """Wire health and metrics to what they are about."""
         if self.webhooks is not None:
             self.health.add_ready("webhooks", self.webhooks.problem)
-            self.metrics.add(self.webhooks.samples)
         else:
             # With webhooks, a Service sends reviews only to who is ready: caches that
             # wait for a conversion, or for a server in trouble, must not end that.
             self.health.add_ready("caches", self._cache_problem)
             self.health.add_ready("watches", self._watch_problem)
+        if self._own is not None:
+            self.metrics.add(self._own.samples)
         self.metrics.add(lambda: of_client(self.client.statistics()))
         self.metrics.add(self._samples)
         self.metrics.add(self.watchdog.samples)

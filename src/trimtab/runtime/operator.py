@@ -8,6 +8,7 @@ and ``trimtab run FILE`` makes one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, TypeVar, Unpack
 
@@ -26,12 +27,14 @@ from trimtab.runtime.definitions import (
     Owned,
     Source,
     Watched,
+    When,
     check_handler,
     check_operator,
     narrowed,
     owned_source,
     watched_source,
 )
+from trimtab.runtime.programs import Program
 from trimtab.runtime.webhooks.declarations import (
     Conversion,
     Declarations,
@@ -53,17 +56,31 @@ class Operator:
     ``cache_budget``: bytes that all caches may take together (``"256MiB"``); past it
     cold objects are compressed, then forgotten but for their key, and read again when
     they are needed. Default: no bound beyond the scopes.
+    ``optional_webhooks``: whether ``trimtab run`` serves the webhooks only where it is
+    told how they are reached, and goes on without them elsewhere. Default False: there
+    it refuses to run.
     """
 
     def __init__(
-        self, name: str, *, leader: bool = True, cache_budget: str | int | None = None
+        self,
+        name: str,
+        *,
+        leader: bool = True,
+        cache_budget: str | int | None = None,
+        optional_webhooks: bool = False,
     ) -> None:
         self.name = check_operator(name)
         self.leader = leader
+        self.optional_webhooks = optional_webhooks
         self.cache_budget = None if cache_budget is None else _bytes(cache_budget)
         self._definitions: dict[str, Definition] = {}
         self._cleanups: dict[type[Resource], tuple[str, Handler]] = {}
         self._needs: list[Need] = []
+        self._opens: list[Callable[[], AbstractAsyncContextManager[object]]] = []
+        self.programs: tuple[Program, ...] = ()
+        """What was declared by :meth:`alongside`."""
+        self.installed = True
+        """Whether its chart installs it unless told otherwise."""
         self.webhooks = Declarations()
         """What was declared by :meth:`validates`, :meth:`mutates`, :meth:`converts`."""
 
@@ -83,6 +100,7 @@ class Operator:
         resync: float | None = None,
         leader: bool = True,
         keep: Keep[Any] | None = None,
+        when: When | None = None,
         indexes: Iterable[Index] = (),
         name: str = "",
     ) -> Callable[[H], H]:
@@ -96,6 +114,12 @@ class Operator:
 
         Guarantees: never two calls for one object at once; an object that is being
         deleted is not reconciled any more (see :meth:`finalizes`).
+
+        ``when`` says of an object whether there may be anything to do for it. One for
+        which there is not is never in the queue: not at start, not when it changes, not
+        when something that it owns or watches does. With ``keep`` of "key" for the
+        same objects they cost a key each and no call. It must depend on the object
+        alone.
 
         Errors: whatever the handler raises is tried again with growing pauses;
         :class:`Retry` chooses its pause, :class:`Terminal` waits for a change.
@@ -120,6 +144,7 @@ class Operator:
             budget=budget,
             resync=resync,
             leader=leader,
+            when=when,
         )
 
         def declare(handler: H) -> H:
@@ -236,18 +261,49 @@ class Operator:
         return declare
 
     def needs(
-        self, kind: type[Resource] | Info, *verbs: str, subresource: str = ""
+        self,
+        kind: type[Resource] | Info,
+        *verbs: str,
+        subresource: str = "",
+        names: Iterable[str] = (),
     ) -> None:
         """Declare a permission that handlers use and ``trimtab rbac`` cannot see.
 
         ``app.needs(Secret, "get")``: what the declarations and the source show
-        (children, statuses, ``ctx.delete(child)``) needs no such line.
+        (children, statuses, ``ctx.delete(child)``) needs no such line. With ``names``
+        it holds for objects of these names only.
         """
         if not verbs or not all(each.isalpha() and each.islower() for each in verbs):
             raise ValueError(
                 f"{verbs!r} are not verbs; write app.needs(Secret, 'get', 'list')."
             )
-        self._needs.append(Need(kind=kind, verbs=verbs, subresource=subresource))
+        self._needs.append(
+            Need(kind=kind, verbs=verbs, subresource=subresource, names=tuple(names))
+        )
+
+    def opens(self, context: Callable[[], AbstractAsyncContextManager[object]]) -> None:
+        """Declare what is open while the operator runs: a channel to a service, say.
+
+        Flow: it is entered in the loop of the handlers before the first of them runs,
+        and left when the last one has ended. Handlers share it: none of them makes a
+        connection of its own.
+        """
+        self._opens.append(context)
+
+    @property
+    def opened(
+        self,
+    ) -> tuple[Callable[[], AbstractAsyncContextManager[object]], ...]:
+        """What was declared by :meth:`opens`."""
+        return tuple(self._opens)
+
+    def alongside(self, *programs: Program, installed: bool = True) -> None:
+        """Declare other programs that its chart has; each is off until enabled.
+
+        ``installed``: whether the chart installs the operator itself by default.
+        """
+        self.programs = (*self.programs, *programs)
+        self.installed = installed
 
     @property
     def needed(self) -> tuple[Need, ...]:

@@ -1,7 +1,8 @@
 """Several operators in one process: their managers, behind one set of endpoints.
 
 Each keeps its own caches, lease and field managers. Health is that of all together,
-metrics carry the label ``operator``, and *why* is asked of each.
+metrics carry the label ``operator``, and *why* is asked of each. Webhooks are served at
+one port for all that have any.
 """
 
 from __future__ import annotations
@@ -17,35 +18,55 @@ from trimtab.runtime import logs
 from trimtab.runtime.endpoints import Endpoints
 from trimtab.runtime.health import Health, Report
 from trimtab.runtime.manager import Manager
-from trimtab.runtime.metrics import CONTENT_TYPE
+from trimtab.runtime.metrics import CONTENT_TYPE, PREFIX, Metrics
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
+
+    from trimtab.runtime.webhooks.running import Webhooks
 
 logger = logging.getLogger("trimtab.runtime")
 
 PROCESS = "process_"
 """What begins so is about the process, not about an operator in it."""
+WEBHOOKS = f"{PREFIX}webhook_"
 
 
 class Several:
     """Runs managers until it is stopped, or one of them fails.
 
-    Assumptions: the managers were told to serve nothing themselves (``port=None``).
+    Assumptions: the managers were told to serve nothing themselves (``port=None``), and
+    were handed ``webhooks``, if their operators have any.
     """
 
-    def __init__(self, managers: Sequence[Manager], *, host: str, port: int | None):
+    def __init__(
+        self,
+        managers: Sequence[Manager],
+        *,
+        host: str,
+        port: int | None,
+        webhooks: Webhooks | None = None,
+    ) -> None:
         self.managers = managers
+        self.webhooks = webhooks
         self._host = host
         self._port = port
         self.health = Health()
+        self._metrics = Metrics()
         for manager in managers:
             name = manager.operator.name
             self.health.add_live(name, partial(_problem, manager.health.live))
-            self.health.add_ready(name, partial(_not_ready, manager))
+            if webhooks is None:
+                self.health.add_ready(name, partial(_not_ready, manager))
+        if webhooks is not None:
+            # As in one operator: no cache's trouble may end that reviews come here.
+            self.health.add_ready("webhooks", webhooks.problem)
+            self._metrics.add(webhooks.samples)
 
     def stop(self, why: str = "") -> None:
         """Let ``run`` come to its end."""
+        if self.webhooks is not None:
+            self.webhooks.stop()
         for manager in self.managers:
             manager.stop(why)
 
@@ -57,8 +78,15 @@ class Several:
                 place = f"{served.host}:{served.port}"
                 logger.info("Health and metrics are at http://%s.", place)
             async with asyncio.TaskGroup() as group:
-                for manager in self.managers:
+                work = [
                     group.create_task(manager.run(), name=manager.operator.name)
+                    for manager in self.managers
+                ]
+                if self.webhooks is not None:
+                    task = group.create_task(self.webhooks.run(), name="webhooks")
+                    await asyncio.wait(work)
+                    await self.webhooks.lingered()
+                    task.cancel()
 
     def _endpoints(self, port: int) -> Endpoints:
         return Endpoints(
@@ -105,6 +133,10 @@ class Several:
                     for each in metric.samples
                 ]
                 first.samples = added if first is metric else [*first.samples, *added]
+        for metric in self._metrics.collect():
+            if metric.name.startswith(WEBHOOKS):
+                # They are of the process; the name of each says whose it is.
+                families[metric.name].samples = metric.samples
         yield from families.values()
 
 

@@ -7,13 +7,14 @@ and leave the work to the workers.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from trimtab.api.resource import Resource
-from trimtab.cache import Change, Key, Predicate
-from trimtab.runtime.definitions import Definition, Source
+from trimtab.cache import Change, Index, Key, Predicate
+from trimtab.runtime.definitions import By, Definition, Source
 from trimtab.runtime.queue import Priority
 from trimtab.runtime.reconcile import Cause, Why
 from trimtab.runtime.tracing import tracer
@@ -25,11 +26,53 @@ INITIAL = int(Priority.INITIAL)
 FIRST_LIST = Cause("initial")
 TRACER = tracer("trimtab.runtime")
 
+logger = logging.getLogger("trimtab.runtime")
+
+
+class Chosen:
+    """Which objects of a controller's kind are ever reconciled, by its ``when``.
+
+    An index keeps the answer, so that it is known of objects of which only the key is
+    kept. Where ``when`` fails there may be something to do, and the log says so.
+    """
+
+    __slots__ = ("_definition", "_warned", "index")
+
+    def __init__(self, definition: Definition) -> None:
+        self._definition = definition
+        self._warned = False
+        self.index = Index(f"when:{definition.name}", self._values)
+
+    def __call__(self, obj: Any) -> bool:
+        """Whether there may be anything to do for an object."""
+        definition = self._definition
+        if definition.when is None:
+            return True
+        if definition.finalizer and obj.metadata.deletionTimestamp is not None:
+            return True  # the cleanup is due, whatever else is
+        try:
+            return definition.when(obj)
+        except Exception:
+            if not self._warned:
+                self._warned = True
+                logger.exception("Whether %s matters cannot be decided.", obj)
+            return True
+
+    def among(self, writer: Writer, key: Key) -> bool:
+        """The same of an object that is known by its key."""
+        if self._definition.when is None:
+            return True
+        return bool(writer.store.values_of(key, self.index.name))
+
+    def _values(self, obj: Any) -> tuple[str, ...]:
+        return ("yes",) if self(obj) else ()
+
 
 class Subscriber(ABC):
     """What the three kinds of source have in common."""
 
     __slots__ = (
+        "_chosen",
         "_predicate",
         "_queue",
         "_writer",
@@ -47,6 +90,7 @@ class Subscriber(ABC):
         """While it is told of what was there already when the controller began."""
         self._queue = queue
         self._writer = writer
+        self._chosen = Chosen(definition)
         self._predicate = (
             None
             if source.on_change is None
@@ -84,6 +128,8 @@ class Primary(Subscriber):
         if change.type == "DELETED":
             self._queue.forget(key)
             self._writer.forget(self.source.kind, key)
+        elif not self._is_chosen(change):
+            return
         elif change.initial:
             self._queue.add(key, priority=INITIAL, cause=FIRST_LIST)
         elif (fields := self._fields(change)) is not None:
@@ -92,6 +138,11 @@ class Primary(Subscriber):
         elif self._predicate is not None and asks(change.old, change.new):
             cause = self._cause("change", change, "", (FIELD,))
             self._queue.add(key, cause=cause, wake=True)
+
+    def _is_chosen(self, change: Change[Any]) -> bool:
+        if change.new is not None:
+            return self._chosen(change.new)
+        return self._chosen.among(self._writer, change.key)
 
 
 class Related(Subscriber):
@@ -116,7 +167,8 @@ class Related(Subscriber):
             if each is not None
             for key in self._concerned(each)
         }:
-            self._queue.add(key, cause=cause)
+            if self._chosen.among(self._writer, key):
+                self._queue.add(key, cause=cause)
 
     @abstractmethod
     def _concerned(self, obj: Resource) -> Iterable[Key]:
@@ -146,6 +198,10 @@ class Others(Related):
 
     def _concerned(self, obj: Resource) -> Iterable[Key]:
         if self.source.to is None:
+            return
+        if isinstance(self.source.to, By):
+            for value in self.source.to.values(obj):
+                yield from self._writer.store.keys_by(self.source.to.index, value)
             return
         namespaced = self.definition.kind.__resource__.namespaced
         for each in self.source.to(obj):

@@ -19,7 +19,7 @@ from trimtab.api.conditions import Conditions
 from trimtab.api.objects import wire
 from trimtab.api.owners import owners
 from trimtab.api.resource import Metadata, Resource, owner_of
-from trimtab.cache import Informer, Key
+from trimtab.cache import Informer, Key, Store
 from trimtab.client import Client, NotFound
 from trimtab.runtime import statuses
 from trimtab.runtime.definitions import OPERATOR_LABEL, Definition
@@ -58,6 +58,11 @@ class Writer:
         """The conditions that this controller states, of whichever object."""
         self._foreign: set[str] = set()
         """Those that it found and does not state."""
+
+    @property
+    def store(self) -> Store[Any]:
+        """The objects that are reconciled, as the watch has them."""
+        return self.informers[self.definition.kind].store
 
     def current(self, kind: type[R], key: Key) -> R | None:
         """The object as the cache has it, own writes included; None if not watched."""
@@ -244,7 +249,7 @@ class Writer:
         informer = self.informers.get(type(obj))
         if informer is None:
             return
-        if answer.get("kind") == obj.kind:
+        if answer.get("kind") == obj.kind and _lingers(answer["metadata"]):
             informer.store.written(codec.convert(type(obj), answer))
         else:
             informer.store.deleted(
@@ -283,6 +288,15 @@ def _owners(kind: type[Resource]) -> Iterable[str]:
         return owners(kind)
     except TypeError:
         return ()
+
+
+def _lingers(metadata: Mapping[str, Any]) -> bool:
+    """Whether an object that was deleted is still there, for a while or for somebody.
+
+    A pod that no node has is gone at once, and is the answer all the same.
+    """
+    grace = metadata.get("deletionGracePeriodSeconds") or 0
+    return bool(metadata.get("finalizers")) or grace > 0
 
 
 def _part(owner: str) -> str:

@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.runtime.webhooks.sites import Page, operator, page, serving
+from tests.runtime.webhooks.sites import (
+    Page,
+    client_of,
+    counts,
+    local,
+    operator,
+    page,
+    ready,
+    replica,
+    serving,
+)
 from trimtab import Refused, Review
 from trimtab.api.objects import wire
 from trimtab.client.errors import Forbidden, Invalid, NotFound, ServerError
@@ -214,12 +224,27 @@ async def test_a_configuration_that_somebody_spoils_is_mended(
             return bool(wire(found)["webhooks"] == wire(good)["webhooks"])
 
         await eventually(mended, describe="the authorities are trusted again")
+
+
+async def test_a_configuration_that_is_deleted_stays_so_until_the_next_start(
+    cluster: Cluster, namespace: str
+) -> None:
+    """As helm does first when a release goes, while the operator still runs."""
+    app = operator()
+    name = f"pages-{namespace}"
+    async with serving(app, cluster, namespace) as (client, manager):
         await client.delete(Configuration, name)
-
-        async def there() -> bool:
-            try:
-                return await mended()
-            except NotFound:
-                return False
-
-        await eventually(there, describe="the configuration is there again")
+        told = b"trimtab_webhook_trouble 1.0"
+        await eventually(lambda: told in manager.metrics.render()[1])
+        with pytest.raises(NotFound):
+            await client.get(Configuration, name)
+        assert manager.health.ready().healthy
+        # Whoever makes it again, as a release does, has it filled in.
+        head = {"apiVersion": Configuration.apiVersion, "kind": Configuration.kind}
+        await client.create({**head, "metadata": {"name": name}})
+        await counts(client)
+        await client.delete(Configuration, name)
+        await eventually(lambda: told in manager.metrics.render()[1])
+        async with client_of(cluster, namespace) as beside:
+            async with replica(app, cluster, beside, local()) as next_start:
+                await ready(next_start, client)

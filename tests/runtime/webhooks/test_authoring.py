@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.authoring.accounts import Account, account
-from tests.cli.test_chart import Helm
+from tests.cli.helm import Helm
 from tests.runtime.webhooks.sites import (
     OldSite,
     Site,

@@ -150,6 +150,19 @@ def test_a_certificate_goes_through_its_states_in_order() -> None:
     assert wish(third, names=NAMES, now=expired, trusted=()) is Wish.MAKE
 
 
+def test_when_a_certificate_expires_the_one_that_was_announced_is_served() -> None:
+    """Nobody could be told for long enough; some have heard of it all the same."""
+    first = rotation.begun(issued(START))
+    late = START + LIFE * 0.7
+    both = rotation.announced(first, issued(late), now=late)
+    over = START + LIFE + timedelta(seconds=2)
+    assert wish(both, names=NAMES, now=over, trusted=()) is Wish.PROMOTE
+    after = rotation.promoted(both, now=over)
+    assert after.authorities == (issued(late).authority,)
+    gone = late + LIFE + timedelta(seconds=2)
+    assert wish(both, names=NAMES, now=gone, trusted=()) is Wish.MAKE
+
+
 def test_a_certificate_for_other_names_is_replaced() -> None:
     first = rotation.begun(issued(START))
     more = (*NAMES, "b.example.com")

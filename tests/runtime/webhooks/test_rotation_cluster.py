@@ -59,6 +59,11 @@ class Load:
             self.count += 1
             await asyncio.sleep(0.03)
 
+    async def goes_on(self) -> None:
+        """Wait for a few requests that begin from now on."""
+        before = self.count
+        await eventually(lambda: self.count > before + 5)
+
 
 def alone(*managers: Manager) -> None:
     """Have each answer end its connection, so that every request is a handshake."""
@@ -94,14 +99,55 @@ async def test_certificates_are_replaced_under_load_without_a_failed_request(
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(load.run())
                 await eventually(renewed, within=30, every=0.1)
-                before = load.count
-                await eventually(lambda: load.count > before + 5)
+                await load.goes_on()
                 task.cancel()
             # Every request was a handshake, with one replica or the other.
             assert balancer.taken > load.count > 5
             found = await client.get(Configuration, f"pages-{namespace}")
             # Those that are still good, and not all that there ever were.
             assert len(split(found.webhooks[0].clientConfig.caBundle)) <= 3
+
+
+async def test_renewals_that_follow_each_other_fail_no_request_under_load(
+    cluster: Cluster, namespace: str
+) -> None:
+    """The second begins the moment that the first one is served."""
+    app = operator()
+    app.converts(OldSite, Site)(up).back(down)
+    async with balancing() as balancer, served(app, cluster, namespace) as client:
+        options = local(url=balancer.url, settle=1.0)
+        async with (
+            client_of(cluster, namespace) as beside,
+            replica(app, cluster, client, options) as one,
+            replica(app, cluster, beside, options) as other,
+        ):
+            balancer.replicas += [one, other]
+            await ready(one, client)
+            await ready(other, client)
+            alone(one, other)
+            load = Load(client)
+            async with asyncio.TaskGroup() as group:
+                task = group.create_task(load.run())
+                for _ in range(2):
+                    await renewed(client)
+                    await load.goes_on()
+                task.cancel()
+            assert balancer.taken > load.count
+
+
+async def renewed(client: Client) -> None:
+    """Delete the Secret, and wait until another certificate is served."""
+    before = await client.get(Secret, "pages-webhooks")
+    await client.delete(Secret, "pages-webhooks")
+
+    async def other() -> bool:
+        try:
+            found = await client.get(Secret, "pages-webhooks")
+        except NotFound:
+            return False
+        return found.data["tls.crt"] != before.data["tls.crt"]
+
+    await eventually(other, within=20)
 
 
 async def test_a_replica_that_ends_under_load_fails_no_request(
@@ -129,8 +175,7 @@ async def test_a_replica_that_ends_under_load_fails_no_request(
                     # A Service leads to who is not ending.
                     goes.stop()
                     balancer.replicas[:] = [stays]
-                before = load.count
-                await eventually(lambda: load.count > before + 5)
+                await load.goes_on()
                 task.cancel()
 
 

@@ -45,6 +45,7 @@ async def served(desk: Desk) -> AsyncIterator[Server]:
     server = Server(
         "127.0.0.1", 0, answer=desk.answer, serves=lambda path: path == "/a"
     )
+    await server.open()
     server.load(issued().pem)
     async with asyncio.TaskGroup() as group:
         await server.start(group)
@@ -230,10 +231,8 @@ async def test_a_port_that_is_taken_is_one_sentence() -> None:
         other = Server(
             "127.0.0.1", server.port, answer=desk.answer, serves=lambda _: True
         )
-        other.load(issued().pem)
-        async with asyncio.TaskGroup() as group:
-            with pytest.raises(CannotServe, match="another program has that port"):
-                await other.start(group)
+        with pytest.raises(CannotServe, match="another program has that port"):
+            await other.open()
 
 
 def test_a_time_that_makes_no_sense_is_the_usual_one() -> None:

@@ -206,6 +206,26 @@ class Declarations:
                     )
 
 
+def together(several: Iterable[Declarations]) -> Declarations:
+    """The webhooks of several operators, as one server answers them.
+
+    Errors: ``ValueError`` for two webhooks of one name, or two who convert a kind.
+    """
+    made = Declarations()
+    for each in several:
+        for hook in each.hooks:
+            made = made.with_hook(hook)
+        known = {definition_name(kind) for kind, *_ in made.converted()}
+        for kind, *_ in each.converted():
+            if definition_name(kind) in known:
+                raise ValueError(
+                    f"{definition_name(kind)} is converted by two operators; one of "
+                    "them is enough."
+                )
+        made = Declarations(made.hooks, (*made.conversions, *each.conversions))
+    return made
+
+
 def label_selector(text: str) -> dict[str, Any]:
     """A label selector in the form that configurations hold.
 

@@ -4,7 +4,8 @@ Each replica declares its webhooks once, when it starts, by server-side apply; s
 replica that started last has the last word, and versions that run side by side do not
 fight. From then on it only sees to it that its authorities are trusted: they are added
 to whatever a configuration trusts already, and what has expired goes. So nobody who is
-late can take away the trust that somebody else needs.
+late can take away the trust that somebody else needs. And a configuration that is
+deleted stays so until the next start: a release goes, or somebody had to.
 """
 
 from __future__ import annotations
@@ -100,6 +101,8 @@ class Injection:
         self._manager = manager
         self._now = now
         self._declared: set[Target] = set()
+        self.withdrawn: dict[Target, str] = {}
+        """Configurations that somebody deleted, with a sentence on each."""
         self._targets: list[tuple[Target, Informer[Any]]] = []
         for each in targets:
             scope = Scope(fields=f"metadata.name={each.name}")
@@ -136,15 +139,25 @@ class Injection:
         self, target: Target, informer: Informer[Any], bundle: Bundle
     ) -> str:
         obj = informer.store.get(("", target.name))
-        if obj is None:
+        if obj is not None:
+            self.withdrawn.pop(target, None)
+        elif not target.made:
             self._declared.discard(target)
-            if not target.made:
-                return f"The {target} is not installed"
+            return f"The {target} is not installed"
+        elif target in self._declared:
+            self._withdraw(target)
+            return ""
         if obj is None or target not in self._declared or not _trusts(obj):
             await self._declare(target, informer, obj, bundle)
         elif bundle is not None:
             await self._trust(target, informer, obj, bundle)
         return ""
+
+    def _withdraw(self, target: Target) -> None:
+        if target not in self.withdrawn:
+            said = f"The {target} was deleted, and is declared at the next start"
+            self.withdrawn[target] = said
+            logger.warning("%s.", said)
 
     async def _declare(
         self, target: Target, informer: Informer[Any], obj: Any, bundle: Bundle

@@ -7,7 +7,8 @@ What is kept goes round through three states, each a compare-and-swap on the Sec
    trusted beside the old one. The old one is still what is served.
 3. *Promoted*, once every configuration has trusted both for a while: the next one is
    served. The old authority stays trusted until it expires, for replicas and
-   connections that are late. Then it is steady again.
+   connections that are late. Then it is steady again. (If the old one expires before
+   that, because nobody could be told, the next one is served all the same.)
 
 All of it is a function of what is kept and of the time. No call and no clock is here.
 """
@@ -69,8 +70,12 @@ def wish(
     trusted: Collection[bytes],
 ) -> Wish:
     """What is to be done; ``trusted`` are authorities that have been so for a while."""
-    if kept is None or kept.current.expires <= now:
+    if kept is None:
         return Wish.MAKE
+    if kept.current.expires <= now:
+        # What was announced is known to some; a new one would be to nobody.
+        known = kept.next is not None and kept.next.expires > now
+        return Wish.PROMOTE if known else Wish.MAKE
     if kept.next is not None:
         settled = kept.next.authority in trusted
         return Wish.PROMOTE if settled else Wish.NOTHING

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Protocol
@@ -20,6 +20,7 @@ from trimtab.runtime.metrics import Sample
 from trimtab.runtime.threads import Threads
 from trimtab.runtime.webhooks.certificates import require_cryptography
 from trimtab.runtime.webhooks.configurations import Place
+from trimtab.runtime.webhooks.declarations import together
 from trimtab.runtime.webhooks.files import FileSource, NoCertificates
 from trimtab.runtime.webhooks.injection import Injection, targets_of
 from trimtab.runtime.webhooks.options import WebhookOptions
@@ -67,7 +68,10 @@ def check_reached(operator: Operator, options: WebhookOptions | None) -> Webhook
 
 
 class Webhooks:
-    """The webhooks of one operator, in one process.
+    """The webhooks of the operators of one process, at one port.
+
+    Each operator has configurations of its own; they share the certificates, which are
+    in the Secret of the first one.
 
     Flow: ``run()`` in a task group; ``ready`` is set when API servers were told of the
     webhooks and are answered. ``stop()`` says that it will end, ``lingered()`` waits
@@ -83,7 +87,7 @@ class Webhooks:
 
     def __init__(
         self,
-        operator: Operator,
+        operators: Sequence[Operator],
         client: Client,
         options: WebhookOptions | None,
         *,
@@ -91,15 +95,15 @@ class Webhooks:
         now: Callable[[], datetime],
         threads: Threads,
     ) -> None:
-        self.options = check_reached(operator, options)
-        self._operator = operator
-        self._declared = operator.webhooks
-        self._declared.check()
+        self.options = check_reached(operators[0], options)
+        self._operators = tuple(operators)
+        declared = together(each.webhooks for each in operators)
+        declared.check()
         self._client = client
         self._random = random
         self._now = now
         self._threads = threads
-        self.router = Router(self._declared, threads=threads)
+        self.router = Router(declared, threads=threads)
         self.server = Server(
             self.options.host,
             self.options.port,
@@ -109,7 +113,7 @@ class Webhooks:
         self.ready = asyncio.Event()
         self._wake = asyncio.Event()
         self._source = self._certificates()
-        self._injection: Injection | None = None
+        self._injections: tuple[Injection, ...] = ()
         self._problem = "the webhooks are not served so far"
         self._bundle: tuple[bytes, ...] | None = None
         self._settling: float | None = None
@@ -123,14 +127,15 @@ class Webhooks:
             injects = not options.inject_from
             return FileSource(options.certificates, injects=injects)
         require_cryptography()
+        operator = self._operators[0].name
         terms = Terms(
-            operator=self._operator.name,
+            operator=operator,
             names=options.names(self._client.config.namespace),
             lifetime=timedelta(seconds=options.lifetime),
         )
         return SecretSource(
             self._client,
-            options.secret or f"{self._operator.name}-webhooks",
+            options.secret or f"{operator}-webhooks",
             terms,
             now=self._now,
             random=self._random,
@@ -153,6 +158,7 @@ class Webhooks:
 
     async def run(self) -> None:
         """Serve until cancelled."""
+        await self.server.open()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._source.run(), name="certificates")
             try:
@@ -205,11 +211,16 @@ class Webhooks:
         clock = asyncio.get_running_loop().time
         material = await self._source.advance(trusted=self._trusted(clock()))
         self.server.load(material.serving)
-        injection = self._injection or await self._begun(group)
+        injections = self._injections or await self._begun(group)
         if material.bundle != self._bundle:
             self._bundle, self._settling = material.bundle, None
-        missing = await injection.inject(material.bundle)
-        self._problem = "; ".join(missing)
+        missing = [
+            each
+            for injection in injections
+            for each in await injection.inject(material.bundle)
+        ]
+        gone = [each for made in injections for each in made.withdrawn.values()]
+        self._problem = "; ".join([*missing, *gone])
         if missing:
             self._settling = None
             return PAUSES[0] * 5
@@ -220,26 +231,30 @@ class Webhooks:
             self.ready.set()
         return self._next(material, clock())
 
-    async def _begun(self, group: asyncio.TaskGroup) -> Injection:
+    async def _begun(self, group: asyncio.TaskGroup) -> tuple[Injection, ...]:
         """Listen, and follow the configurations, whose address that may be."""
         await self.server.start(group)
+        self._injections = tuple(map(self._injection, self._operators))
+        for each in self._injections:
+            group.create_task(each.run(), name="configurations")
+        return self._injections
+
+    def _injection(self, operator: Operator) -> Injection:
         namespace = self._client.config.namespace
         place = Place(
-            operator=self._operator.name,
+            operator=operator.name,
             namespace=namespace,
             client=self.options.client_config(namespace, port=self.server.port),
             inject_from=self.options.inject_from,
         )
-        self._injection = Injection(
+        return Injection(
             self._client,
-            targets_of(self._declared, place),
-            manager=f"{self._operator.name}.webhooks",
+            targets_of(operator.webhooks, place),
+            manager=f"{operator.name}.webhooks",
             now=self._now,
             random=self._random,
             wake=self._wake.set,
         )
-        group.create_task(self._injection.run(), name="configurations")
-        return self._injection
 
     def _trusted(self, now: float) -> Collection[bytes]:
         """The authorities that have been trusted everywhere for a while."""

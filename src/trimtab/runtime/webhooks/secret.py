@@ -137,7 +137,7 @@ class SecretSource:
         now, names = self._now(), self._terms.names
         if secret is None and self._last is not None:
             lost = rotation.wish(self._last, names=names, now=now, trusted=())
-            return Wish.MAKE if lost is Wish.MAKE else Wish.ANNOUNCE
+            return lost if lost in (Wish.MAKE, Wish.PROMOTE) else Wish.ANNOUNCE
         if secret is not None and kept is None:
             self._check_ours(secret)
         return rotation.wish(kept, names=names, now=now, trusted=trusted)

@@ -94,8 +94,9 @@ def _seconds(query: str) -> float:
 class Server:
     """Serves reviews, once it has a certificate, until it is closed.
 
-    Flow: ``load`` a certificate, ``start`` in a task group, ``close`` at the end; the
-    next ``load`` replaces the certificate for connections to come.
+    Flow: ``open`` takes the address, ``load`` a certificate, ``start`` in a task group,
+    ``close`` at the end; the next ``load`` replaces the certificate for connections to
+    come.
 
     Guarantees: ``close`` takes no new request, lets those under way be answered for a
     moment, and leaves no connection behind.
@@ -135,10 +136,8 @@ class Server:
         load_pair(self._context, pem)
         self._loaded = pem
 
-    async def start(self, group: asyncio.TaskGroup) -> None:
-        """Listen; answers are made in the group."""
-        assert self._loaded, "a certificate is loaded first"
-        self._group = group
+    async def open(self) -> None:
+        """Take the address, before anything is written that would lead to it."""
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
@@ -147,11 +146,22 @@ class Server:
                 self.port,
                 ssl=self._context,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                start_serving=False,
             )
         except (OSError, OverflowError) as error:
             raise CannotServe(_sentence(self.host, self.port, error)) from error
         # Port 0 was a wish for any; this is the one that was given.
         self.port = self._server.sockets[0].getsockname()[1]
+
+    async def start(self, group: asyncio.TaskGroup) -> None:
+        """Listen; answers are made in the group."""
+        assert self._loaded, "a certificate is loaded first"
+        assert self._server is not None, "the address is taken first"
+        self._group = group
+        try:
+            await self._server.start_serving()
+        except OSError as error:  # somebody else was faster after all
+            raise CannotServe(_sentence(self.host, self.port, error)) from error
 
     async def close(self) -> None:
         """Answer what is under way, and end."""
