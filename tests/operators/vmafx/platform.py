@@ -21,10 +21,12 @@ from trimtab.operators.vmafx.gateway import GatewayOptions, serving
 from trimtab.operators.vmafx.kinds import VmafxJob, VmafxJobSpec
 from trimtab.operators.vmafx.node import Node, NodeOptions
 from trimtab.operators.vmafx.operator import make
+from trimtab.operators.vmafx.relay import Way
 from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.scoring import MODEL, score
 from trimtab.operators.vmafx.tools import Ffmpeg
 from trimtab.runtime.access import Reviews
+from trimtab.runtime.webhooks.declarations import Declarations
 from trimtab.testing import Cluster, eventually, running
 
 RIGHTS = {
@@ -41,27 +43,41 @@ class Platform:
         self.client = client
         self.namespace = namespace
         self.folder = folder
-        self.ports: list[int] = []
+        self.http: list[int] = []
+        """The ports of each gateway's HTTP."""
         self._stack = AsyncExitStack()
 
-    async def gateway(self, *, lease: float = 60.0) -> int:
+    async def gateway(
+        self,
+        *,
+        lease: float = 60.0,
+        scorer: Any = None,
+        roots: tuple[str, ...] = (),
+        client: Client | None = None,
+        others: tuple[str, ...] = (),
+    ) -> int:
         """Another replica of the gateway; its port."""
+        used = client or self.client
         options = GatewayOptions(
             namespace=self.namespace,
-            scope=Scope(namespaces=(self.namespace,)),
+            scope=Scope(namespaces=(self.namespace, *others)),
             port=0,
-            roots=Roots((str(self.folder),)),
+            http=0,
+            roots=Roots((str(self.folder), *roots)),
             lease=lease,
         )
-        return await self._stack.enter_async_context(
+        served = await self._stack.enter_async_context(
             serving(
-                self.client,
-                judge=Reviews(self.client),
+                used,
+                judge=Reviews(used),
                 options=options,
                 now=lambda: datetime.now(UTC),
                 random=random.SystemRandom(),
+                scorer=scorer,
             )
         )
+        self.http.append(served.http)
+        return served.grpc
 
     @asynccontextmanager
     async def caller(self, port: int, role: str) -> AsyncIterator[Caller]:
@@ -142,6 +158,7 @@ async def node(
     *,
     ffmpeg: Ffmpeg,
     change: Callable[[NodeOptions], NodeOptions] = lambda options: options,
+    way: Way | None = None,
 ) -> AsyncIterator[Node]:
     """A node that works for as long as the block runs, and then drains."""
 
@@ -155,6 +172,7 @@ async def node(
             threads=1,
             model=model or MODEL,
             progress=progress,
+            way=way,
         )
 
     options = change(NodeOptions(name=name, beat=1.0, pull=5.0, patience=10.0))
@@ -170,11 +188,19 @@ async def node(
 
 @asynccontextmanager
 async def platform(
-    cluster: Cluster, namespace: str, folder: Path
+    cluster: Cluster,
+    namespace: str,
+    folder: Path,
+    *,
+    webhooks: bool = False,
+    **options: Any,
 ) -> AsyncIterator[Platform]:
     """The operator in a namespace, and the means for the rest."""
+    app = make(**options)
+    if not webhooks:
+        app.webhooks = Declarations()
     async with (
-        running(make(), cluster, namespace),
+        running(app, cluster, namespace),
         Client(load(kubeconfig=cluster.kubeconfig, namespace=namespace)) as client,
     ):
         made = Platform(client, namespace, folder)

@@ -45,7 +45,7 @@ def test_a_running_job_cannot_be_claimed_again() -> None:
 
 def test_only_the_holder_of_the_current_attempt_may_report() -> None:
     first = claimed(job(), "s1")
-    second = claimed(after(first, claims.expire(first, now=NOW)), "s2")
+    second = claimed(after(first, claims.expire(first, attempt=1, now=NOW)), "s2")
     for session, attempt in (("s1", 1), ("s2", 1), ("s1", 2)):
         with pytest.raises(claims.NotYours):
             claims.report(second, session=session, attempt=attempt, now=NOW, score=1.0)
@@ -61,6 +61,22 @@ def test_a_report_that_was_made_already_changes_nothing() -> None:
     )
     assert claims.report(done, session="s1", attempt=1, now=NOW, score=8.0) is None
     assert done.status.run.score == 9.0
+
+
+def test_an_error_of_a_job_that_nobody_wants_is_its_cancellation() -> None:
+    running = claimed(job(), "s1")
+    unwanted = replace(running, spec=replace(running.spec, cancel=True))
+    for retryable in (True, False):
+        run = claims.report(
+            unwanted,
+            session="s1",
+            attempt=1,
+            now=NOW,
+            error="It was interrupted.",
+            retryable=retryable,
+        )
+        assert run is not None
+        assert (run.outcome, run.lost) == ("cancelled", 0)
 
 
 def test_what_a_node_gave_back_it_may_not_report() -> None:
@@ -82,7 +98,9 @@ def test_a_job_that_kills_its_nodes_is_given_up(
     waited = []
     for number in range(attempts):
         seen = claimed(seen, f"s{number}")
-        seen = after(seen, claims.expire(seen, now=NOW))
+        seen = after(
+            seen, claims.expire(seen, attempt=seen.status.run.attempt, now=NOW)
+        )
         if not claims.is_over(seen):
             waited.append(claims.backoff(seen))
     assert waited == waits
@@ -127,7 +145,7 @@ def moved(seen: VmafxJob, move: str, session: str, attempt: int) -> Run | None:
     if move == "release":
         return claims.release(seen, session=session, attempt=attempt, now=NOW)
     if move == "expire":
-        return claims.expire(seen, now=NOW)
+        return claims.expire(seen, attempt=seen.status.run.attempt, now=NOW)
     return claims.cancel(seen, now=NOW, why="not wanted")
 
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from trimtab.operators.vmafx.gateway import GatewayOptions
 
 ABOUT = """
-Serve the gRPC of vmafx over the VmafxJobs of a cluster. Any number of these may run
-beside each other. Callers prove who they are with tokens of service accounts, and may
-do what RBAC lets them.
+Serve the gRPC of vmafx, and its HTTP, over the VmafxJobs of a cluster. Any number of
+these may run beside each other. Callers prove who they are with tokens of service
+accounts, and may do what RBAC lets them.
 """
 ROOTS = "VMAFX_SCORING_ROOTS"
 
@@ -38,8 +38,24 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     made.add_argument(
         "--port", type=common.port, default=9090, help="0 is any (default: 9090)"
     )
+    made.add_argument(
+        "--http",
+        type=common.port,
+        metavar="PORT",
+        help="serve /v1/score, /healthz, /readyz and /metrics there; 0 is any "
+        "(default: not at all)",
+    )
     made.add_argument("--certificate", type=Path, metavar="FILE", help="of its TLS")
     made.add_argument("--key", type=Path, metavar="FILE", help="of its TLS")
+    made.add_argument(
+        "--names",
+        type=common.names,
+        default=(),
+        metavar="NAMES",
+        help="what nodes and clients call it, with commas between: it makes its own "
+        "certificate for them, and publishes whom to trust in the ConfigMap "
+        "vmafx-gateway",
+    )
     made.add_argument(
         "--root",
         action="append",
@@ -89,14 +105,12 @@ def _settings(options: argparse.Namespace, config: Config) -> GatewayOptions:
         scope=everywhere if options.everywhere else here,
         host=options.host,
         port=options.port,
-        certificate=_contents(options.certificate, what="the certificate"),
-        key=_contents(options.key, what="the key"),
+        http=options.http,
+        certificate=options.certificate,
+        key=options.key,
+        names=options.names,
         roots=Roots(roots_of(options.root, os.environ.get(ROOTS, ""))),
     )
-
-
-def _contents(file: Path | None, *, what: str) -> bytes:
-    return common.contents(file, what=what) if file else b""
 
 
 async def _serve(
@@ -106,17 +120,21 @@ async def _serve(
     from datetime import UTC, datetime
     from random import SystemRandom
 
+    from trimtab.cli import allowed
     from trimtab.cli.vmafx.scorers import scorer
     from trimtab.client import Client
     from trimtab.operators.vmafx.gateway import serving
+    from trimtab.operators.vmafx.kinds import VmafxJob
     from trimtab.runtime.access import Reviews
     from trimtab.runtime.signals import Signals
 
     with Signals() as signals:
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(Client(config))
+            where = settings.scope.namespaces
+            await allowed.check_reads(client, VmafxJob, namespaces=where)
             measure = scorer(ffmpeg=options.ffmpeg, threads=0)
-            port = await stack.enter_async_context(
+            served = await stack.enter_async_context(
                 serving(
                     client,
                     judge=Reviews(client),
@@ -128,5 +146,7 @@ async def _serve(
                     else None,
                 )
             )
-            print(f"Serving on {settings.host}:{port}.", flush=True)
+            print(f"Serving on {settings.host}:{served.grpc}.", flush=True)
+            if served.http:
+                print(f"HTTP on {settings.host}:{served.http}.", flush=True)
             await signals.stopped.wait()

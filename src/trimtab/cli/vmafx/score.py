@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import random
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 
 ABOUT = """
 Score a clip against the one it was made from, here and now: no cluster is needed. An
-input is a path, or a file://, http:// or https:// address, of any format that ffmpeg
-reads.
+input is a path, or a file://, http(s):// or s3:// address, of any format that ffmpeg
+reads. For s3:// the keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
 """
 # What is shown of the features, in this order; --json has all.
 SHOWN = ("psnr", "ssim", "motion", "adm")
@@ -82,12 +81,10 @@ async def _way(options: argparse.Namespace) -> AsyncIterator[Way | None]:
     if not is_remote(options.reference) and not is_remote(options.distorted):
         yield None
         return
-    import aiohttp
+    from trimtab.cli.vmafx.scorers import network
 
-    from trimtab.operators.vmafx.relay import Way
-
-    async with aiohttp.ClientSession(trust_env=True) as session:
-        yield Way(session, random.SystemRandom())
+    async with network() as way:
+        yield way
 
 
 def _as_text(found: Score) -> str:

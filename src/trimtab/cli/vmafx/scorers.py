@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trimtab.operators.vmafx.node import Scorer
+    from trimtab.operators.vmafx.relay import Way
     from trimtab.operators.vmafx.scores import Score
     from trimtab.operators.vmafx.scoring import Progress
 
@@ -15,16 +16,10 @@ if TYPE_CHECKING:
 @asynccontextmanager
 async def scorer(*, ffmpeg: str, threads: int) -> AsyncIterator[Scorer]:
     """What scores, for as long as the block runs."""
-    from random import SystemRandom
-
-    import aiohttp
-
     from trimtab.operators.vmafx import scoring, tools
-    from trimtab.operators.vmafx.relay import Way
 
     tool = await tools.find(ffmpeg)
-    async with aiohttp.ClientSession(trust_env=True) as session:
-        way = Way(session, SystemRandom())
+    async with network() as way:
 
         async def score(
             reference: str, distorted: str, *, model: str, progress: Progress
@@ -40,3 +35,20 @@ async def scorer(*, ffmpeg: str, threads: int) -> AsyncIterator[Scorer]:
             )
 
         yield score
+
+
+@asynccontextmanager
+async def network() -> AsyncIterator[Way]:
+    """One way to the network, with the keys for S3 that the environment names."""
+    import os
+    from datetime import UTC, datetime
+    from random import SystemRandom
+
+    import aiohttp
+
+    from trimtab.operators.vmafx.relay import Way
+    from trimtab.operators.vmafx.s3 import S3
+
+    objects = S3(os.environ, now=lambda: datetime.now(UTC))
+    async with aiohttp.ClientSession(trust_env=True) as session:
+        yield Way(session, SystemRandom(), objects)

@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from trimtab.operators.vmafx.operator import make
+from trimtab.operators.vmafx.programs import GATEWAY, NODES
 
 app = make()
+app.alongside(GATEWAY, NODES, installed=False)

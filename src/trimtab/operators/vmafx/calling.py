@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,15 +21,23 @@ M = TypeVar("M", bound=Message)
 class Caller:
     """The methods of a gateway.
 
-    Guarantees: calls share one channel, which nothing here waits for; the file of the
-    token is read for each call, because tokens are renewed in place.
+    Guarantees: calls share one channel, which nothing here waits for; a call and the
+    connecting for it have one deadline together. The file of the token is read for each
+    call, because tokens are renewed in place.
 
     Errors: ``grpc.aio.AioRpcError``; :class:`ConfigError` without its token.
     """
 
-    def __init__(self, channel: grpc.aio.Channel, *, token: Path | None = None) -> None:
+    def __init__(
+        self,
+        channel: grpc.aio.Channel,
+        *,
+        token: Path | Callable[[], str] | None = None,
+        deadline: float = DEADLINE,
+    ) -> None:
         self._channel = channel
         self._token = token
+        self._deadline = deadline
 
     async def register(
         self, request: wire.RegisterNodeRequest
@@ -76,16 +84,20 @@ class Caller:
             request_serializer=type(request).SerializeToString,
             response_deserializer=answer.FromString,
         )
-        return await method(request, timeout=wait + DEADLINE, metadata=self._metadata())
+        timeout = wait + self._deadline
+        return await method(request, timeout=timeout, metadata=self._metadata())
 
     def _metadata(self) -> tuple[tuple[str, str], ...]:
         if self._token is None:
             return ()
-        try:
-            token = self._token.read_text().strip()
-        except OSError as error:
-            reason = (error.strerror or "no reason given").lower()
-            raise ConfigError(
-                f"The token in {self._token} cannot be read: {reason}."
-            ) from error
-        return (("authorization", f"Bearer {token}"),)
+        token = read(self._token) if isinstance(self._token, Path) else self._token()
+        return (("authorization", f"Bearer {token}"),) if token else ()
+
+
+def read(file: Path) -> str:
+    """The token in a file, as it is now. Errors: :class:`ConfigError`."""
+    try:
+        return file.read_text().strip()
+    except OSError as error:
+        reason = (error.strerror or "no reason given").lower()
+        raise ConfigError(f"The token in {file} cannot be read: {reason}.") from error

@@ -59,7 +59,12 @@ def claim(job: VmafxJob, *, node: str, session: str, now: datetime) -> Run:
         raise NotFree(f"Job {job.metadata.name} is not waiting for a node.")
     run = job.status.run
     return Run(
-        attempt=run.attempt + 1, lost=run.lost, node=node, session=session, since=now
+        attempt=run.attempt + 1,
+        lost=run.lost,
+        fence=run.fence,
+        node=node,
+        session=session,
+        since=now,
     )
 
 
@@ -77,7 +82,8 @@ def report(
 ) -> Run | None:
     """The run with its result, or None when the same result is there already.
 
-    An error that may pass counts as a lost attempt; any other is final.
+    An error that may pass counts as a lost attempt; any other is final. That of a job
+    which nobody wants any more is its cancellation.
 
     Errors: :class:`NotYours` for an attempt that another has, or that was given back
     or lost.
@@ -99,6 +105,8 @@ def report(
             features=found,
             frames=frames,
         )
+    if job.spec.cancel:
+        return cancel(job, now=now)  # that is why: some nodes report it as an error
     if retryable:
         return _lost(job, now=now, error=error)
     return replace(run, outcome="failed", ended=now, error=_short(error))
@@ -114,13 +122,14 @@ def release(job: VmafxJob, *, session: str, attempt: int, now: datetime) -> Run 
     return replace(run, outcome="released", ended=now, node="", session="")
 
 
-def expire(job: VmafxJob, *, now: datetime) -> Run:
+def expire(job: VmafxJob, *, attempt: int, now: datetime) -> Run:
     """The run of a node that fell silent: to be tried again, or given up.
 
-    Errors: :class:`NotFree` when nobody has it.
+    Errors: :class:`NotFree` when nobody has it, or this is not the attempt that was
+    silent.
     """
-    if not is_running(job):
-        raise NotFree(f"Nobody works on job {job.metadata.name}.")
+    if not is_running(job) or job.status.run.attempt != attempt:
+        raise NotFree(f"Nobody works on attempt {attempt} of {job.metadata.name}.")
     node = job.status.run.node
     return _lost(job, now=now, error=f"Node {node} fell silent while it had the job.")
 

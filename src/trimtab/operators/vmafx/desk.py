@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Literal
 
 from trimtab.cache import Change, Index, Informer
 from trimtab.client import Client, TrimtabError
@@ -20,10 +21,13 @@ from trimtab.operators.vmafx.kinds import Doing, Run, VmafxJob, VmafxNode
 from trimtab.operators.vmafx.leases import LEASE, Leases
 from trimtab.operators.vmafx.nodes import Nodes
 from trimtab.operators.vmafx.queue import JobQueue, Key
-from trimtab.operators.vmafx.swapping import Runs, Stale
+from trimtab.operators.vmafx.swapping import RUN, Stale, Swaps
 
 BY_UID = Index("uid", lambda job: (job.metadata.uid,))
 SWEEP = 5.0
+
+Step = Literal["claimed", "reported", "ended"]
+"""Who moved a run: a node that pulled, a node that reported, or the desk itself."""
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +51,7 @@ class Desk:
 
     Guarantees: at most one session has a job at a time, and only its reports are
     written. A job whose node fell silent is tried again, a bounded number of times.
+    ``told`` hears once of each run that this desk wrote.
     """
 
     def __init__(
@@ -57,11 +62,13 @@ class Desk:
         nodes: Nodes,
         now: Callable[[], datetime],
         lease: float = LEASE,
+        told: Callable[[Step, VmafxJob], None] = lambda step, job: None,
     ) -> None:
         self.nodes = nodes
+        self._told = told
         self._jobs = jobs
         self._now = now
-        self._runs = Runs(client, saw=self._saw)
+        self._runs = Swaps(client, RUN, saw=self._saw)
         self._queue = JobQueue()
         self._leases = Leases(lease=lease)
         self._sweep = min(SWEEP, lease / 3)
@@ -110,12 +117,14 @@ class Desk:
             run = claims.claim(
                 job, node=node.metadata.name, session=session, now=self._now()
             )
-            return await self._runs.swap(job, run)
+            claimed = await self._runs.swap(job, run)
         except (Stale, claims.NotFree):
             return None  # another desk gave it away; its watch tells the rest
         except TrimtabError:
             self._saw(job)  # nobody knows: it is offered again, as it was seen
             raise
+        self._told("claimed", claimed)
+        return claimed
 
     async def _wait(self, backends: Sequence[str], seconds: float) -> bool:
         puller = _Puller(backends)
@@ -196,39 +205,72 @@ class Desk:
         if job is None:
             raise claims.NotYours("There is no such job: its report is refused.")
         try:
-            return await self._runs.step(job, make)
+            return await self._step("reported", job, make)
         except Stale:
             raise claims.NotYours(
                 f"Job {job.metadata.name} is gone: its report is refused."
             ) from None
 
+    async def _step(
+        self, step: Step, job: VmafxJob, make: Callable[[VmafxJob], Run | None]
+    ) -> VmafxJob:
+        outcomes: list[str] = []
+        written = await self._runs.step(job, make, count=outcomes.append)
+        if outcomes and outcomes[-1] in ("written", "recovered"):
+            self._told(step, written)
+        return written
+
     async def run(self) -> None:
         """End what must end, until cancelled: lost leases, cancelled and late jobs."""
         while True:
+            self._stir.clear()  # first: what comes while we work is for the next round
             for key in self._leases.silent(asyncio.get_running_loop().time()):
-                await self._end(key, lambda job: claims.expire(job, now=self._now()))
+                await self._expire(key)
             for key in tuple(self._unwanted):
-                self._unwanted.discard(key)
-                await self._end(key, self._cancelled)
+                if await self._end(key, self._cancelled):
+                    self._unwanted.discard(key)
             for key in self._late():
                 await self._end(key, self._too_late)
-            self._stir.clear()
             try:
                 async with asyncio.timeout(self._sweep):
                     await self._stir.wait()
             except TimeoutError:
                 continue
 
-    async def _end(self, key: Key, make: Callable[[VmafxJob], Run | None]) -> None:
+    async def _expire(self, key: Key) -> None:
+        """Take a job from a node that fell silent.
+
+        The watch of this desk may be late, and the node well: it is asked for first.
+        """
+        attempt, clock = self._leases.attempt(key), asyncio.get_running_loop().time
+        job = self._jobs.store.get(key)
+        if job is None or not claims.is_running(job):
+            return  # it has ended since it was found
+        try:
+            node = await self.nodes.read(job.status.run.node)
+        except TrimtabError as error:
+            log.warning("Whether %s is lost cannot be told: %s", job, error)
+            return
+        if node is not None:
+            self._leases.node(node, now=clock())
+        if key in self._leases.silent(clock()):
+            await self._end(
+                key, lambda job: claims.expire(job, attempt=attempt, now=self._now())
+            )
+
+    async def _end(self, key: Key, make: Callable[[VmafxJob], Run | None]) -> bool:
+        """End the run of a job; whether nothing of that is left to do."""
         job = self._jobs.store.get(key)
         if job is None:
-            return
+            return True
         try:
-            await self._runs.step(job, make)
+            await self._step("ended", job, make)
         except (Stale, claims.NotFree, claims.NotYours):
-            return  # another desk did it, or it ended by itself
+            return True  # another desk did it, or it ended by itself
         except TrimtabError as error:
             log.warning("The run of %s could not be ended: %s", job, error)
+            return False
+        return True
 
     def _cancelled(self, job: VmafxJob) -> Run | None:
         why = "It was deleted." if job.metadata.deletionTimestamp else ""
@@ -246,7 +288,8 @@ class Desk:
     def _saw(self, job: VmafxJob) -> None:
         """Take a job as it is, by the watch or as the answer of a write."""
         self._jobs.store.written(job)
-        self._consider(job)
+        # The watch may have told of something newer meanwhile.
+        self._consider(self._jobs.store.get(job.key) or job)
 
     def _job_changed(self, change: Change[VmafxJob]) -> None:
         if change.new is not None:
@@ -298,4 +341,6 @@ class Desk:
         if change.new is None:
             self._leases.gone(change.key)
         else:
-            self._leases.node(change.new, now=now)
+            # A beat that we wrote ourselves may be newer than what the watch tells.
+            known = self.nodes.informer.store.get(change.key)
+            self._leases.node(known or change.new, now=now)

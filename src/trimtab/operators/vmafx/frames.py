@@ -9,9 +9,8 @@ import msgspec
 from trimtab.api import Metadata, fit, owner_of
 from trimtab.client import Client
 from trimtab.kinds import ConfigMap
-from trimtab.operators.vmafx.kinds import VmafxJob
+from trimtab.operators.vmafx.kinds import FRAMES_KEY, VmafxJob
 
-KEY = "vmaf.json"
 MANAGER = "vmafx-gateway"
 # A ConfigMap holds 1 MiB; of longer clips each kept value is the worst of a stretch.
 MOST = 20_000
@@ -27,7 +26,8 @@ def thinned(frames: Sequence[float], most: int = MOST) -> list[float]:
 
 async def keep(client: Client, job: VmafxJob, frames: Sequence[float]) -> str:
     """Write the scores of a job's frames; the name of the ConfigMap."""
-    name = fit(f"{job.metadata.name}-frames")
+    # With a part that nobody can choose: no job is named so that it meets another's.
+    name = fit(f"{job.metadata.name}-frames-{job.metadata.uid[:8]}")
     kept = thinned(frames)
     content = {"frames": len(frames), "stretch": -(-len(frames) // MOST), "vmaf": kept}
     made = ConfigMap(
@@ -36,7 +36,7 @@ async def keep(client: Client, job: VmafxJob, frames: Sequence[float]) -> str:
             namespace=job.metadata.namespace,
             ownerReferences=[owner_of(job)],
         ),
-        data={KEY: msgspec.json.encode(content).decode()},
+        data={FRAMES_KEY: msgspec.json.encode(content).decode()},
     )
     await client.apply(made, manager=MANAGER, force=True)
     return name

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
+from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import grpc
 import msgspec
@@ -18,11 +20,16 @@ from trimtab.operators.vmafx.direct import Scoring
 from trimtab.operators.vmafx.guarding import Guard
 from trimtab.operators.vmafx.kinds import VmafxJob, VmafxNode
 from trimtab.operators.vmafx.leases import LEASE
+from trimtab.operators.vmafx.metrics import GatewayMetrics
 from trimtab.operators.vmafx.node import Scorer
 from trimtab.operators.vmafx.nodes import BY_SESSION, Nodes
 from trimtab.operators.vmafx.roles import Judge
 from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.serving import Controller
+from trimtab.operators.vmafx.showing import Certificate
+from trimtab.operators.vmafx.web import LIMITS, Web
+from trimtab.pool.serving import Server
+from trimtab.runtime.metrics import of_client
 
 _LOOPBACK = ("127.", "localhost", "[::1]")
 # A pair of frames in 4K, with ten bits and full chroma.
@@ -39,11 +46,23 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
     # Loopback unless asked otherwise; then it must have a certificate.
     host: str = "127.0.0.1"
     port: int = 9090
-    certificate: bytes = b""
-    key: bytes = b""
+    # Of its HTTP; None serves none, 0 any that is free.
+    http: int | None = None
+    # Files of its TLS, which are read again when they change.
+    certificate: Path | None = None
+    key: Path | None = None
+    # What it is called by those who connect: then it makes its own certificate.
+    names: tuple[str, ...] = ()
     # Which inputs may be scored: none, unless some are named.
     roots: Roots = Roots()
     lease: float = LEASE
+
+
+class Served(NamedTuple):
+    """The ports that a gateway got; that of HTTP is 0 if there is none."""
+
+    grpc: int
+    http: int
 
 
 @asynccontextmanager
@@ -55,72 +74,151 @@ async def serving(
     now: Callable[[], datetime],
     random: Random,
     scorer: Scorer | None = None,
-) -> AsyncIterator[int]:
-    """Serve for as long as the block runs; the port.
+) -> AsyncIterator[Served]:
+    """Serve for as long as the block runs; the ports.
 
-    Flow: the caches are read once before the first call is taken. Without a ``scorer``
-    it gives jobs away and scores nothing itself.
+    Flow: probes are answered at once, calls when the caches were read. Without a
+    ``scorer`` it gives jobs away and scores nothing itself.
 
     Errors: :class:`ConfigError` for another host than loopback without a certificate,
     or a port that is taken.
     """
-    cache = Cache(client, random=random)
-    places = Scope(namespaces=(options.namespace,))
-    nodes = Nodes(
-        client,
-        cache.informer(VmafxNode, places, indexes=(BY_SESSION,)),
-        namespace=options.namespace,
-        random=random,
-    )
-    desk = Desk(
-        client,
-        jobs=cache.informer(VmafxJob, options.scope, indexes=(BY_UID,)),
-        nodes=nodes,
-        now=now,
-        lease=options.lease,
-    )
-    guard = Guard(judge, namespace=options.namespace)
-    controller = Controller(
-        client,
-        desk,
-        guard=guard,
-        namespace=options.namespace,
-        roots=options.roots,
-        now=now,
-    )
-    server = grpc.aio.server(
-        handlers=(
-            controller.handler(),
-            Scoring(scorer, guard=guard, roots=options.roots).handler(),
-        ),
-        options=[("grpc.max_receive_message_length", _MOST_BYTES)],
-    )
-    port = _bound(server, options)
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(cache.run())]
-        await cache.wait_synced()
-        tasks.append(group.create_task(desk.run()))
+    replica = _Replica(client, judge=judge, options=options, now=now, random=random)
+    async with AsyncExitStack() as stack:
+        certificate = await _certificate(client, options, now)
+        server, web = replica.servers(scorer)
+        port = _bound(server, options, certificate)
+        http = await stack.enter_async_context(_http(web, options, certificate))
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        tasks = [group.create_task(replica.cache.run())]
+        stack.callback(lambda: [task.cancel() for task in tasks])
+        if certificate is not None:
+            tasks.append(group.create_task(certificate.run()))
+        await replica.cache.wait_synced()
+        tasks.append(group.create_task(replica.desk.run()))
         await server.start()
+        stack.push_async_callback(server.stop, _GRACE)
+        replica.problem = ""
         try:
-            yield port
+            yield Served(port, http)
         finally:
-            await server.stop(_GRACE)
-            for task in tasks:
-                task.cancel()
+            replica.problem = "This gateway is stopping: ask another one."
 
 
-def _bound(server: grpc.aio.Server, options: GatewayOptions) -> int:
-    address = f"{options.host}:{options.port}"
-    try:
-        if options.certificate:
-            pair = (options.key, options.certificate)
-            credentials = grpc.ssl_server_credentials([pair])
-            return server.add_secure_port(address, credentials)
+class _Replica:
+    """The parts of one gateway."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        judge: Judge,
+        options: GatewayOptions,
+        now: Callable[[], datetime],
+        random: Random,
+    ) -> None:
+        self.problem = "This gateway has not read the jobs yet: ask again."
+        self._options = options
+        self._metrics = GatewayMetrics()
+        self.cache = Cache(client, random=random)
+        places = Scope(namespaces=(options.namespace,))
+        nodes = Nodes(
+            client,
+            self.cache.informer(VmafxNode, places, indexes=(BY_SESSION,)),
+            namespace=options.namespace,
+            random=random,
+        )
+        self.desk = Desk(
+            client,
+            jobs=self.cache.informer(VmafxJob, options.scope, indexes=(BY_UID,)),
+            nodes=nodes,
+            now=now,
+            lease=options.lease,
+            told=self._metrics.step,
+        )
+        self._metrics.watch(self.desk, now=now)
+        self._metrics.all.add(lambda: of_client(client.statistics()))
+        self._guard = Guard(
+            judge, namespace=options.namespace, count=self._metrics.request
+        )
+        self._controller = Controller(
+            client,
+            self.desk,
+            guard=self._guard,
+            namespace=options.namespace,
+            roots=options.roots,
+            now=now,
+        )
+
+    def _unready(self) -> str:
+        """Why nobody should call it now; empty if nothing is in the way."""
+        if self.problem:
+            return self.problem
+        found = self.cache.problem(asyncio.get_running_loop().time())
+        return f"This gateway may not see jobs as they are: {found}" if found else ""
+
+    def servers(self, scorer: Scorer | None) -> tuple[grpc.aio.Server, Web]:
+        """What answers gRPC, and what answers HTTP."""
+        metered = self._metrics.metered(scorer) if scorer else None
+        scoring = Scoring(metered, guard=self._guard, roots=self._options.roots)
+        web = Web(
+            scoring,
+            guard=self._guard,
+            problem=self._unready,
+            metrics=self._metrics.render,
+        )
+        server = grpc.aio.server(
+            handlers=(self._controller.handler(), scoring.handler()),
+            options=[("grpc.max_receive_message_length", _MOST_BYTES)],
+        )
+        return server, web
+
+
+async def _certificate(
+    client: Client, options: GatewayOptions, now: Callable[[], datetime]
+) -> Certificate | None:
+    """What it shows, if it is to show one."""
+    files = None
+    if options.certificate is not None and options.key is not None:
+        files = (options.certificate, options.key)
+    if files is None and not options.names:
         if not options.host.startswith(_LOOPBACK):
             raise ConfigError(
-                f"A gateway on {options.host} needs a certificate and a key: only on "
-                "loopback does it serve without."
+                f"A gateway on {options.host} needs a certificate and a key, or names "
+                "to make one for: only on loopback does it serve without."
             )
+        return None
+    made = Certificate(
+        client, namespace=options.namespace, now=now, names=options.names, files=files
+    )
+    await made.load()
+    return made
+
+
+@asynccontextmanager
+async def _http(
+    web: Web, options: GatewayOptions, certificate: Certificate | None
+) -> AsyncIterator[int]:
+    """Its HTTP while the block runs; the port."""
+    if options.http is None:
+        yield 0
+        return
+    context = certificate.context if certificate else None
+    host = options.host.strip("[]")
+    server = Server(
+        host, options.http, handle=web.handle, context=context, limits=LIMITS
+    )
+    async with server:
+        yield server.port
+
+
+def _bound(
+    server: grpc.aio.Server, options: GatewayOptions, certificate: Certificate | None
+) -> int:
+    address = f"{options.host}:{options.port}"
+    try:
+        if certificate is not None:
+            return server.add_secure_port(address, certificate.credentials())
         return server.add_insecure_port(address)
     except RuntimeError:
         raise ConfigError(

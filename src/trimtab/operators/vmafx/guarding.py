@@ -1,8 +1,10 @@
-"""The guard of every gRPC method: roles first, and errors by their promised codes."""
+"""The guard of every method: roles first, and errors by their promised codes."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import grpc
@@ -14,6 +16,8 @@ from trimtab.operators.vmafx.problems import BadInput, ToolFailed
 from trimtab.runtime.access import Unauthenticated
 
 _BEARER = "bearer "
+# The method that is carried out in this task, and the token that it was called with.
+_CALL: ContextVar[tuple[str, str]] = ContextVar("call")
 
 Context = grpc.aio.ServicerContext
 
@@ -45,11 +49,24 @@ _CODES: tuple[tuple[type[TrimtabError], grpc.StatusCode], ...] = (
 
 
 class Guard:
-    """Lets through who has a role for a method, and answers errors with their code."""
+    """Lets through who has a role for a method, and answers errors with their code.
 
-    def __init__(self, judge: roles.Judge, *, namespace: str) -> None:
+    Guarantees: a caller has its role where the gateway is; what is in another namespace
+    it only ``reaches`` with the same role there.
+
+    ``count`` hears of each call, by its method and the name of its code.
+    """
+
+    def __init__(
+        self,
+        judge: roles.Judge,
+        *,
+        namespace: str,
+        count: Callable[[str, str], None] = lambda method, code: None,
+    ) -> None:
         self._judge = judge
         self._namespace = namespace
+        self._count = count
 
     def unary(
         self, method: str, call: Callable[[Any], Awaitable[Any]]
@@ -58,10 +75,11 @@ class Guard:
 
         async def guarded(request: Any, context: Context[Any, Any]) -> Any:
             try:
-                await self._check(method, context)
-                return await call(request)
+                with self.counted(method):
+                    await self.check(method, _token(context))
+                    return await call(request)
             except TrimtabError as error:
-                await context.abort(_code(error), str(error))
+                await context.abort(code_of(error), str(error))
 
         return guarded
 
@@ -72,21 +90,54 @@ class Guard:
 
         async def guarded(request: Any, context: Context[Any, Any]) -> Any:
             try:
-                await self._check(method, context)
-                async for answer in call(request):
-                    yield answer
+                with self.counted(method):
+                    await self.check(method, _token(context))
+                    async for answer in call(request):
+                        yield answer
             except TrimtabError as error:
-                await context.abort(_code(error), str(error))
+                await context.abort(code_of(error), str(error))
 
         return guarded
 
-    async def _check(self, method: str, context: Context[Any, Any]) -> None:
-        token = ""
-        for key, value in context.invocation_metadata() or ():
-            text = value if isinstance(value, str) else value.decode(errors="replace")
-            if key == "authorization" and text.lower().startswith(_BEARER):
-                token = text[len(_BEARER) :]
+    async def check(self, method: str, token: str) -> None:
+        """Let a call pass. Errors: those of :func:`roles.check`."""
         await roles.check(self._judge, token, method, namespace=self._namespace)
+        _CALL.set((method, token))
+
+    async def reaches(self, namespace: str) -> bool:
+        """Whether the call that is carried out may be about another namespace."""
+        if namespace == self._namespace:
+            return True
+        method, token = _CALL.get()
+        return await roles.allows(self._judge, token, method, namespace=namespace)
+
+    @contextmanager
+    def counted(self, method: str) -> Iterator[None]:
+        """Count a call by how it ends."""
+        code = grpc.StatusCode.OK
+        try:
+            yield
+        except TrimtabError as error:
+            code = code_of(error)
+            raise
+        except Exception:
+            code = grpc.StatusCode.UNKNOWN
+            raise
+        except BaseException:
+            code = grpc.StatusCode.CANCELLED
+            raise
+        finally:
+            self._count(method, code.name.lower())
+
+
+def _token(context: Context[Any, Any]) -> str:
+    """The token that a caller shows; empty if there is none."""
+    token = ""
+    for key, value in context.invocation_metadata() or ():
+        text = value if isinstance(value, str) else value.decode(errors="replace")
+        if key == "authorization" and text.lower().startswith(_BEARER):
+            token = text[len(_BEARER) :]
+    return token
 
 
 def serialized(message: Any) -> bytes:
@@ -94,6 +145,7 @@ def serialized(message: Any) -> bytes:
     return bytes(message.SerializeToString())
 
 
-def _code(error: TrimtabError) -> grpc.StatusCode:
+def code_of(error: TrimtabError) -> grpc.StatusCode:
+    """The code of an error, for whoever called."""
     found = (code for kind, code in _CODES if isinstance(error, kind))
     return next(found, grpc.StatusCode.INTERNAL)

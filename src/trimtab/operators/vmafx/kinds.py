@@ -15,6 +15,10 @@ from trimtab.api import Column, Conditions, Object, Resource, Rule, Spec, Status
 
 GROUP: Final = "vmafx.dev"
 VERSION: Final = "v1"
+GATEWAY_NAME: Final = "vmafx-gateway"
+"""The ConfigMap with whom to trust, and its Secret with ``-ca``."""
+FRAMES_KEY: Final = "vmaf.json"
+"""Where a ConfigMap has the score of each frame."""
 
 Backend = Literal["cpu", "cuda", "sycl", "hip", "metal"]
 Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Cancelled"]
@@ -23,6 +27,10 @@ Outcome = Literal["", "completed", "failed", "released", "expired", "cancelled"]
 
 AGE: Final = Column(name="Age", path=".metadata.creationTimestamp", type="date")
 _INPUT: Final = 4096
+SUBMITTED_AS: Final = "vmafx.dev/submitted-as"
+"""The annotation of a job that a gateway made for a caller: the key that it gave."""
+# Numbers go over a wire that has 32 bits for them, and are added to times.
+_INT32: Final = 2**31 - 1
 
 
 class VmafxJobSpec(
@@ -38,6 +46,15 @@ class VmafxJobSpec(
             message="what a job scores cannot be changed: create another job",
         ),
         Rule(
+            rule="self.priority == oldSelf.priority && "
+            "self.maxAttempts == oldSelf.maxAttempts && "
+            "has(self.deadlineSeconds) == has(oldSelf.deadlineSeconds) && "
+            "(!has(self.deadlineSeconds) || "
+            "self.deadlineSeconds == oldSelf.deadlineSeconds)",
+            message="only cancel and ttlSecondsAfterFinished of a job can be changed: "
+            "create another job",
+        ),
+        Rule(
             rule="!oldSelf.cancel || self.cancel",
             message="a job that was cancelled stays so",
         ),
@@ -49,15 +66,20 @@ class VmafxJobSpec(
     distorted: str = field(min_length=1, max_length=_INPUT, doc="The clip to judge.")
     model: str | None = field(default=None, max_length=253)
     backend: Backend | None = field(default=None, doc="Absent means any.")
-    priority: int = field(default=0, minimum=0, doc="The higher, the sooner.")
+    priority: int = field(
+        default=0, minimum=0, maximum=_INT32, doc="The higher, the sooner."
+    )
     cancel: bool = False
     deadlineSeconds: int | None = field(
-        default=None, minimum=1, doc="After which it fails, whatever it is doing."
+        default=None,
+        minimum=1,
+        maximum=_INT32,
+        doc="After which it fails, whatever it is doing.",
     )
     maxAttempts: int = field(
         default=3, minimum=1, maximum=20, doc="How often a lost attempt is made again."
     )
-    ttlSecondsAfterFinished: int | None = field(default=None, minimum=0)
+    ttlSecondsAfterFinished: int | None = field(default=None, minimum=0, maximum=_INT32)
 
 
 class Run(Object):
@@ -67,6 +89,8 @@ class Run(Object):
     """Grows with every claim: a report for a lower one is refused."""
     lost: int = 0
     """How many attempts ended without a report."""
+    fence: int = 0
+    """Grows when nobody knows what became of a write: then it fails for certain."""
     node: str = ""
     """The VmafxNode that has it, if one has."""
     session: str = ""

@@ -94,6 +94,11 @@ class Leases:
             key for key, held in self._held.items() if now - held.heard >= self._lease
         ]
 
+    def attempt(self, key: Key) -> int:
+        """Which attempt of a job somebody has; 0 if nobody has it."""
+        held = self._held.get(key)
+        return held.attempt if held else 0
+
     def _end(self, session: str) -> None:
         for key in self._by_session.get(session, ()):
             self._held[key].heard = float("-inf")

@@ -100,7 +100,8 @@ class Node:
         self._random = random
         self._session: Session | None = None
         self._registered = asyncio.Event()
-        self._work: dict[str, _Work] = {}
+        # By the job and its attempt: of one job, an older attempt may still be ending.
+        self._work: dict[tuple[str, int], _Work] = {}
         self._draining = asyncio.Event()
         # The slots that wait for a job: they need not be waited for.
         self._waiting: set[asyncio.Task[Any]] = set()
@@ -172,7 +173,9 @@ class Node:
         request = self._beat_of(session, wait=self._options.beat)
         answer = await self._again(lambda: self._caller.heartbeat(request))
         for uid in answer.cancel_job_ids:
-            if work := self._work.get(uid):
+            # Only what the beat named is meant; of two attempts, the older one first.
+            named = [each.attempt for each in request.progress if each.job_id == uid]
+            if work := self._work.get((uid, min(named, default=0))):
                 work.stop()
         return answer.ok
 
@@ -219,7 +222,10 @@ class Node:
 
     async def _perform(self, session: Session, job: wire.Job) -> None:
         """Score a job and report it, whatever becomes of it."""
-        work = self._work[job.id] = _Work(job)
+        for (uid, _), older in self._work.items():
+            if uid == job.id:
+                older.stop()  # who gives it away anew has given up that one
+        work = self._work[job.id, job.attempt] = _Work(job)
         report = wire.ReportResultRequest(
             node_id=session.id,
             session_token=session.token,
@@ -238,7 +244,7 @@ class Node:
             await self._tell(report)
             raise
         finally:
-            del self._work[job.id]
+            del self._work[job.id, job.attempt]
 
     async def _score(self, work: _Work) -> None:
         """Score it; what it is found to be, or why not. Cancelled, it is nothing."""

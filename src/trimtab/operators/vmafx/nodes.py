@@ -133,6 +133,15 @@ class Nodes:
                 return node
         return None
 
+    async def read(self, name: str) -> VmafxNode | None:
+        """A node as it is now, whatever the cache says; None if it is gone."""
+        try:
+            node = await self._client.get(VmafxNode, name, namespace=self._namespace)
+        except NotFound:
+            return None
+        self.informer.store.written(node)
+        return node
+
     async def beat(
         self,
         node: VmafxNode,

@@ -7,13 +7,15 @@ deleted goes when nobody works on it any more.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from datetime import timedelta
 
 import trimtab
 from trimtab.cache import Index, Scope
-from trimtab.operators.vmafx import claims
-from trimtab.operators.vmafx.frames import KEY
+from trimtab.operators.vmafx import admission, claims
 from trimtab.operators.vmafx.kinds import (
+    FRAMES_KEY,
     PerFrame,
     Phase,
     VmafxJob,
@@ -26,6 +28,9 @@ from trimtab.operators.vmafx.pulse import Pulses
 from trimtab.runtime import Context, Result, Retry, Watched
 
 FINALIZER = "vmafx.dev/cancel"
+CONTROLLER = "VMAFX_CONTROLLER_GRPC_ADDR"
+# For programs that know no such phase: a cancelled job is shown as vmafx shows it.
+CANCELLED_AS_FAILED = "VMAFX_CANCELLED_AS_FAILED"
 # Nodes live where their gateway does, jobs where they like.
 _BY_NAME = Index("name", lambda node: (node.metadata.name,))
 # Progress is written in steps: a job costs ten writes for it, however long it is.
@@ -49,12 +54,29 @@ def _jobs_of(node: VmafxNode) -> list[tuple[str, str]]:
 
 
 def make(
-    *, scope: Scope | None = None, pulses: Pulses | None = None
+    *,
+    scope: Scope | None = None,
+    pulses: Pulses | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> trimtab.Operator:
-    """The operator, over all namespaces or some."""
+    """The operator, over all namespaces or some.
+
+    An environment that names a controller (``VMAFX_CONTROLLER_GRPC_ADDR``) makes one
+    that has its jobs done there.
+
+    Errors: :class:`ConfigError` for settings of it that make no sense together.
+    """
     where = scope or Scope(everything=True)
+    app = trimtab.Operator("vmafx", optional_webhooks=True)
+    admission.declare(app)
+    if environment.get(CONTROLLER):
+        # Here, because gRPC costs memory that an operator without it does not need.
+        from trimtab.operators.vmafx import remote
+
+        remote.declare(app, remote.links_of(environment), scope=where)
+        return app
     heard = pulses or Pulses(LEASE)
-    app = trimtab.Operator("vmafx")
+    theirs = environment.get(CANCELLED_AS_FAILED, "").lower() in ("1", "t", "true")
 
     @app.reconciles(
         VmafxJob,
@@ -64,7 +86,7 @@ def make(
         ],
     )
     async def job(seen: VmafxJob, ctx: Context) -> Result:
-        return await _job(seen, ctx)
+        return await _job(seen, ctx, theirs=theirs)
 
     @app.finalizes(VmafxJob, FINALIZER)
     async def cancelled(seen: VmafxJob, ctx: Context) -> None:
@@ -74,6 +96,9 @@ def make(
     @app.reconciles(VmafxNode, scope=where)
     async def node(seen: VmafxNode, ctx: Context) -> Result:
         healthy, left = heard.look(seen)
+        if left is not None and left <= 0:
+            await ctx.delete(seen)
+            return ctx.done()
         if healthy != seen.status.healthy:
             word = "answers again" if healthy else "fell silent"
             ctx.event("Healthy" if healthy else "Silent", f"The node {word}.")
@@ -101,30 +126,36 @@ def _to_come(ctx: Context, what: str) -> Result:
     return ctx.done()
 
 
-async def _job(seen: VmafxJob, ctx: Context) -> Result:
+async def _job(seen: VmafxJob, ctx: Context, *, theirs: bool) -> Result:
     run, phase = seen.status.run, _phase(seen)
     over = phase in _OVER.values()
     if over and (left := _left(seen, ctx)) is not None and left <= 0:
         await ctx.delete(seen)
         return ctx.done()
     _conditions(seen, phase, ctx)
-    if seen.status.phase not in (None, phase):
+    as_failed = theirs and phase == "Cancelled"
+    shown: Phase = "Failed" if as_failed else phase
+    if seen.status.phase not in (None, shown):
         _tell(seen, phase, ctx)
     status = VmafxJobStatus(
-        phase=phase,
+        phase=shown,
         score=run.score if phase == "Succeeded" else None,
         assignedNode=run.node,
         controllerJobID=seen.metadata.uid,
         startedAt=run.since,
         finishedAt=run.ended if over else None,
-        message=_sentence(seen, phase) if phase in ("Failed", "Cancelled") else "",
+        message="cancelled by controller" if as_failed else _message(seen, phase),
         observedGeneration=seen.metadata.generation,
         attempts=run.attempt,
         progress=100 if phase == "Succeeded" else _progress(seen, ctx),
         features=dict(run.features),
-        perFrame=PerFrame(configMap=run.frames, key=KEY) if run.frames else None,
+        perFrame=PerFrame(configMap=run.frames, key=FRAMES_KEY) if run.frames else None,
     )
     return ctx.done(status=status, after=_left(seen, ctx) if over else None)
+
+
+def _message(job: VmafxJob, phase: Phase) -> str:
+    return _sentence(job, phase) if phase in ("Failed", "Cancelled") else ""
 
 
 def _tell(job: VmafxJob, phase: Phase, ctx: Context) -> None:

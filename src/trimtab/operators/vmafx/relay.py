@@ -16,7 +16,9 @@ from urllib.parse import urljoin
 
 import aiohttp
 from aiohttp import web
+from yarl import URL
 
+from trimtab.operators.vmafx import s3
 from trimtab.operators.vmafx.problems import BadInput, ScoringError, ToolFailed
 from trimtab.operators.vmafx.sources import Source
 
@@ -37,6 +39,20 @@ class Way(NamedTuple):
 
     session: aiohttp.ClientSession
     random: Random
+    # Who signs for objects of S3; without, none is read.
+    objects: s3.S3 | None = None
+
+    def address(self, clip: Source) -> URL:
+        """Where a clip is read from now.
+
+        Errors: :class:`ToolFailed` for an object of S3 that nobody can sign for.
+        """
+        if not clip.opened.startswith(s3.SCHEME):
+            return URL(clip.opened)
+        if self.objects is None:
+            raise ToolFailed(f"{clip.name} cannot be read: there are no keys for S3.")
+        # As it was signed, to the letter.
+        return URL(self.objects.presigned(clip.opened), encoded=True)
 
 
 class Relay:
@@ -47,7 +63,7 @@ class Relay:
     """
 
     def __init__(self, sources: Sequence[Source], *, way: Way) -> None:
-        self._session = way.session
+        self._way = way
         self._sources = {f"{way.random.getrandbits(128):x}": each for each in sources}
         self._problems: dict[str, ScoringError] = {}
         self._whole_only: set[str] = set()
@@ -93,8 +109,8 @@ class Relay:
         if "Range" in request.headers:
             wanted["Range"] = request.headers["Range"]
         try:
-            async with await _followed(self._session, clip, wanted) as answer:
-                if answer.status >= 400:
+            async with await _followed(self._way, clip, wanted) as answer:
+                if answer.status >= 300:
                     raise _refused(clip, answer.status)
                 if answer.status == 200 and "Range" in wanted:
                     self._whole_only.add(clip.name)
@@ -128,20 +144,20 @@ class Relay:
 
 
 async def _followed(
-    session: aiohttp.ClientSession, clip: Source, headers: dict[str, str]
+    way: Way, clip: Source, headers: dict[str, str]
 ) -> aiohttp.ClientResponse:
     """The answer at the end of the redirects."""
-    at = clip.opened
+    at = way.address(clip)
     for _ in range(_HOPS):
-        answer = await session.get(
+        answer = await way.session.get(
             at, headers=headers, timeout=_PATIENCE, allow_redirects=False
         )
         location = answer.headers.get("Location", "")
         if answer.status not in (301, 302, 303, 307, 308) or not location:
             return answer
         answer.release()
-        target = urljoin(str(answer.url), location)
-        if not target.startswith("https://") and at.startswith("https://"):
+        target = URL(urljoin(str(answer.url), location))
+        if target.scheme != "https" and at.scheme == "https":
             raise BadInput(f"{clip.name} leads from https to http: it is not followed.")
         at = target
     raise BadInput(f"{clip.name} leads on and on: it redirects {_HOPS} times.")

@@ -1,11 +1,12 @@
 """Who may call what: each method needs a role, and a role is a right of RBAC.
 
-Deny by default: a method that has no line here is refused for everybody.
+Methods of gRPC and requests of HTTP are in one table. Deny by default: what has no line
+here is refused for everybody.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from trimtab.api import Resource
 from trimtab.client.errors import TrimtabError
@@ -41,7 +42,11 @@ METHODS: dict[str, tuple[Role, ...]] = {
     "/vmafx.v1.VmafxScoring/Score": _WRITE,
     "/vmafx.v1.VmafxScoring/ScoreStream": _WRITE,
     "/vmafx.v1.VmafxScoring/Health": _READ,
+    "POST /v1/score": _WRITE,
 }
+
+OPEN: Final = frozenset({"GET /healthz", "GET /readyz", "GET /metrics"})
+"""What is answered without asking who it is: probes and scrapes show no token."""
 
 
 class Denied(TrimtabError):
@@ -56,15 +61,23 @@ class Judge(Protocol):
     ) -> bool: ...
 
 
+async def allows(judge: Judge, token: str, method: str, *, namespace: str) -> bool:
+    """Whether the owner of a token has one of the roles that a method needs."""
+    for role in METHODS.get(method, ()):
+        if await judge.allows(token, role.verb, role.kind, namespace=namespace):
+            return True
+    return False
+
+
 async def check(judge: Judge, token: str, method: str, *, namespace: str) -> None:
     """Let a call pass, or say why not.
 
     Errors: :class:`Denied`, which names the roles; those of the judge when it does not
     know the token.
     """
-    roles = METHODS.get(method, ())
-    for role in roles:
-        if await judge.allows(token, role.verb, role.kind, namespace=namespace):
-            return
-    names = " or ".join(role.name for role in roles) or "nobody's"
-    raise Denied(f"This needs the role of {names}, which the caller does not have.")
+    if not await allows(judge, token, method, namespace=namespace):
+        names = " or ".join(role.name for role in METHODS.get(method, ()))
+        raise Denied(
+            f"This needs the role of {names or 'nobody'}, which the caller does not "
+            "have."
+        )

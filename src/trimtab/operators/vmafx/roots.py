@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import msgspec
 
 from trimtab.operators.vmafx.problems import BadInput
-from trimtab.operators.vmafx.sources import is_remote
+from trimtab.operators.vmafx.sources import is_remote, named
 
 
 class Roots(msgspec.Struct, frozen=True):
@@ -28,8 +28,8 @@ class Roots(msgspec.Struct, frozen=True):
         inside = self._remote(text) if is_remote(text) else self._local(text)
         if not inside:
             raise BadInput(
-                f"{text} is outside of the scoring roots: ask for its folder to be "
-                "made one, or move it."
+                f"{named(text)} is outside of the scoring roots: ask for its folder to "
+                "be made one, or move it."
             )
 
     def _remote(self, text: str) -> bool:

@@ -86,6 +86,8 @@ async def _reachable(pair: Pair, way: Way | None) -> AsyncIterator[Relay | None]
         raise ToolFailed(
             f"{remote[0].name} cannot be read: there is no way to it here."
         )
+    for clip in remote:
+        way.address(clip)  # who cannot sign says so before anything runs
     from trimtab.operators.vmafx.relay import Relay
 
     async with Relay(remote, way=way) as relay:

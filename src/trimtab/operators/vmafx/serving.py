@@ -15,14 +15,22 @@ import grpc
 
 from trimtab.api import Metadata, hashed
 from trimtab.cache import Change
-from trimtab.client import Client, Conflict
+from trimtab.client import Client, Conflict, Invalid
 from trimtab.operators.vmafx import claims, frames, messages, roles
 from trimtab.operators.vmafx.desk import Desk
 from trimtab.operators.vmafx.guarding import BadRequest, Guard, NoJob, serialized
-from trimtab.operators.vmafx.kinds import Backend, Doing, Run, VmafxJob, VmafxJobSpec
+from trimtab.operators.vmafx.kinds import (
+    SUBMITTED_AS,
+    Backend,
+    Doing,
+    Run,
+    VmafxJob,
+    VmafxJobSpec,
+)
 from trimtab.operators.vmafx.nodes import NoSession
 from trimtab.operators.vmafx.problems import BadInput
 from trimtab.operators.vmafx.roots import Roots
+from trimtab.operators.vmafx.sources import named
 from trimtab.operators.vmafx.wire import controller_pb2 as wire
 
 SERVICE = "vmafx.controller.v1.VmafxController"
@@ -97,6 +105,7 @@ class Controller:
                 self._roots.check(clip)
             except BadInput as error:
                 raise roles.Denied(str(error)) from None
+        await self._check_reach(request.namespace or self._namespace)
         job = await self._created(request)
         return wire.SubmitJobResponse(job_id=job.metadata.uid)
 
@@ -106,6 +115,7 @@ class Controller:
             name=hashed("job", key) if key else "",
             generateName="" if key else "job-",
             namespace=request.namespace or self._namespace,
+            annotations={SUBMITTED_AS: key} if key else {},
         )
         spec = VmafxJobSpec(
             reference=scoring.reference,
@@ -120,12 +130,29 @@ class Controller:
             return await self._client.get(
                 VmafxJob, where.name, namespace=where.namespace
             )
+        except Invalid as error:
+            said = "".join(
+                f"{cause.field}: {cause.message}" for cause in error.causes[:1]
+            )
+            raise BadRequest(f"The job is not valid: {said or error}.") from error
 
     async def get(self, request: wire.GetJobRequest) -> wire.Job:
         """One job."""
         return messages.message(await self._job(request.job_id))
 
+    async def _check_reach(self, namespace: str) -> None:
+        if not await self._guard.reaches(namespace):
+            raise roles.Denied(
+                "The job is in a namespace where the caller does not have this role."
+            )
+
     async def _job(self, uid: str) -> VmafxJob:
+        """A job that the caller may know of."""
+        job = await self._found(uid)
+        await self._check_reach(job.metadata.namespace)
+        return job
+
+    async def _found(self, uid: str) -> VmafxJob:
         if not uid:
             raise BadRequest("Which job? Its id is empty.")
         if job := self._desk.job(uid):
@@ -234,7 +261,7 @@ class Controller:
                 score=request.score,
                 features=request.features,
                 frames=kept,
-                error=request.error or _not_finite(request),
+                error=request.error or _not_finite(request, job),
                 retryable=request.retryable,
             )
 
@@ -259,14 +286,15 @@ class Controller:
     async def _stream(self, request: wire.StreamJobsRequest) -> AsyncIterator[wire.Job]:
         """All jobs, and with ``watch`` each one again when it changes."""
         wanted = frozenset(request.status_filter)
-        if request.watch:
-            async for job in self._watched():
-                if not wanted or messages.status(job) in wanted:
-                    yield messages.message(job)
-            return
-        for job in list(self._desk.jobs()):
-            if not wanted or messages.status(job) in wanted:
+        async for job in self._watched() if request.watch else self._all():
+            if wanted and messages.status(job) not in wanted:
+                continue
+            if await self._guard.reaches(job.metadata.namespace):
                 yield messages.message(job)
+
+    async def _all(self) -> AsyncIterator[VmafxJob]:
+        for job in list(self._desk.jobs()):
+            yield job
 
     async def _watched(self) -> AsyncIterator[VmafxJob]:
         """Every job as it is, then as it becomes: the newest form of each."""
@@ -289,9 +317,10 @@ class Controller:
             end()
 
 
-def _not_finite(request: wire.ReportResultRequest) -> str:
+def _not_finite(request: wire.ReportResultRequest, job: VmafxJob) -> str:
     values = {"score": request.score, **request.features}
     for name, value in values.items():
         if not math.isfinite(value):
-            return f"The {name} that was reported is {value}, which is no number."
+            clip = named(job.spec.distorted)
+            return f"The {name} of {clip} was reported as {value}, which is no number."
     return ""

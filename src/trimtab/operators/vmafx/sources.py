@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from trimtab.operators.vmafx import s3
 from trimtab.operators.vmafx.problems import BadInput
 
 # A scheme has two letters at least, so that no path is one.
@@ -26,14 +27,14 @@ class Source(msgspec.Struct, frozen=True):
 
 def is_remote(text: str) -> bool:
     """Whether it is read from the network."""
-    return text.lower().startswith(("http://", "https://"))
+    return text.lower().startswith(("http://", "https://", s3.SCHEME))
 
 
 def source(text: str) -> Source:
-    """What a path, ``file://``, ``http://`` or ``https://`` address stands for.
+    """What a path or a ``file://``, ``http(s)://`` or ``s3://`` address stands for.
 
-    Errors: :class:`BadInput` for an empty text, another scheme, or a file on another
-    host.
+    Errors: :class:`BadInput` for an empty text, another scheme, a file on another host,
+    or an object of S3 that has no name.
     """
     if not text:
         raise BadInput("An input is empty: give the path or the address of a clip.")
@@ -45,12 +46,24 @@ def source(text: str) -> Source:
     scheme = found[1].lower()
     if scheme == "file":
         return _local(text, _path_of(text))
+    if scheme == "s3":
+        return _object(s3.SCHEME + text[len(s3.SCHEME) :])
     if is_remote(text):
         return Source(name=_without_secrets(text), opened=text)
     raise BadInput(
-        f"{text} cannot be read: the schemes are file, http and https, and {scheme} "
-        "is none of them."
+        f"{text} cannot be read: the schemes are file, http, https and s3, and "
+        f"{scheme} is none of them."
     )
+
+
+def _object(text: str) -> Source:
+    bucket, key = s3.parts(text)
+    if not bucket or not key or key.endswith("/") or ".." in key.split("/"):
+        raise BadInput(
+            f"{text} cannot be read: an object of S3 is s3://BUCKET/KEY, without dots "
+            "that lead elsewhere."
+        )
+    return Source(name=text, opened=text)
 
 
 def _local(text: str, path: Path) -> Source:
@@ -85,3 +98,8 @@ def _without_secrets(text: str) -> str:
     host = parts.netloc.rpartition("@")[2]
     signed = "?…" if parts.query else ""
     return f"{parts.scheme}://{host}{parts.path}{signed}"
+
+
+def named(text: str) -> str:
+    """What an input is called in a message: without what may be a secret."""
+    return _without_secrets(text) if is_remote(text) else text

@@ -1,0 +1,168 @@
+"""The gateway and the nodes, as the chart of the operator has them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trimtab.api.resource import Info
+from trimtab.kinds import ConfigMap, Secret
+from trimtab.operators.vmafx.kinds import GATEWAY_NAME, VmafxJob, VmafxNode
+from trimtab.operators.vmafx.roles import NODE
+from trimtab.runtime.programs import Program, Right
+
+_TOKENS: Final = Info(
+    group="authentication.k8s.io",
+    version="v1",
+    kind="TokenReview",
+    plural="tokenreviews",
+    namespaced=False,
+)
+_ACCESS: Final = Info(
+    group="authorization.k8s.io",
+    version="v1",
+    kind="SubjectAccessReview",
+    plural="subjectaccessreviews",
+    namespaced=False,
+)
+
+# Keys for s3://, if a Secret with them is named.
+_S3_MOUNT: Final = """\
+{{- if $values.s3Secret }}
+- name: s3
+  mountPath: /s3
+  readOnly: true
+{{- end }}
+"""
+_S3_VOLUME: Final = """\
+{{- with $values.s3Secret }}
+- name: s3
+  secret:
+    secretName: {{ . }}
+{{- end }}
+"""
+_S3_ENV: Final = """\
+{{- if $values.s3Secret }}
+- name: VMAFX_S3_KEYS
+  value: /s3
+{{- end }}
+"""
+
+GATEWAY: Final = Program(
+    name="gateway",
+    about="What nodes pull their jobs from, and clients call. Without roots, every "
+    "input is refused; without a certificateSecret it makes its own certificates.",
+    values={
+        "everywhere": True,
+        "roots": [],
+        "score": False,
+        "certificateSecret": "",
+        "s3Secret": "",
+        "ports": {"grpc": 9090, "http": 8080},
+    },
+    ports=("grpc", "http"),
+    probed="http",
+    arguments="""\
+- vmafx
+- gateway
+- --host=0.0.0.0
+- --port={{ $values.ports.grpc }}
+- --http={{ $values.ports.http }}
+{{- if $values.certificateSecret }}
+- --certificate=/certificates/tls.crt
+- --key=/certificates/tls.key
+{{- else }}
+{{- $home := printf "%s.%s" $name $.Release.Namespace }}
+- --names={{ $name }},{{ $home }},{{ $home }}.svc,{{ $home }}.svc.cluster.local
+{{- end }}
+{{- if $values.everywhere }}
+- --everywhere
+{{- end }}
+{{- range $values.roots }}
+- --root={{ . }}
+{{- end }}
+{{- if $values.score }}
+- --score
+{{- end }}
+""",
+    env=_S3_ENV,
+    mounts="""\
+{{- if $values.certificateSecret }}
+- name: certificates
+  mountPath: /certificates
+  readOnly: true
+{{- end }}
+"""
+    + _S3_MOUNT,
+    volumes="""\
+{{- with $values.certificateSecret }}
+- name: certificates
+  secret:
+    secretName: {{ . }}
+{{- end }}
+"""
+    + _S3_VOLUME,
+    rights=(
+        Right(VmafxJob, ("get", "list", "watch", "create", "patch")),
+        Right(VmafxJob, ("patch",), "status"),
+        # The scores of a job's frames are its own, which blocks its deletion.
+        Right(VmafxJob, ("update",), "finalizers"),
+        Right(ConfigMap, ("create", "patch")),
+        Right(VmafxNode, ("get", "list", "watch", "create", "patch"), place="home"),
+        Right(VmafxNode, ("patch",), "status", place="home"),
+        Right(ConfigMap, ("create", "patch"), place="home"),
+        Right(Secret, ("create",), place="home"),
+        Right(Secret, ("get", "patch"), place="home", names=(f"{GATEWAY_NAME}-ca",)),
+        Right(_TOKENS, ("create",), place="cluster"),
+        Right(_ACCESS, ("create",), place="cluster"),
+    ),
+    fetches="$.Values.gateway.score",
+)
+
+NODES: Final = Program(
+    name="node",
+    about="What scores. It works for the gateway of this release, or for another that "
+    "is named as HOST:PORT.",
+    values={"gateway": "", "slots": 1, "threads": 0, "s3Secret": ""},
+    arguments="""\
+- vmafx
+- node
+- --gateway={{ $values.gateway | default (printf "%s-gateway:%v" \
+(include "operator.name" $) $.Values.gateway.ports.grpc) }}
+- --token=/var/run/secrets/kubernetes.io/serviceaccount/token
+- --ca=/authority/ca.crt
+- --slots={{ $values.slots }}
+- --threads={{ $values.threads }}
+""",
+    env="""\
+- name: VMAFX_NODE_ID
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.name
+"""
+    + _S3_ENV,
+    mounts="""\
+- name: authority
+  mountPath: /authority
+  readOnly: true
+"""
+    + _S3_MOUNT,
+    volumes=f"""\
+- name: authority
+  {{{{- if $.Values.gateway.certificateSecret }}}}
+  secret:
+    secretName: {{{{ $.Values.gateway.certificateSecret }}}}
+    items:
+      - key: ca.crt
+        path: ca.crt
+  {{{{- else }}}}
+  configMap:
+    name: {GATEWAY_NAME}
+  {{{{- end }}}}
+"""
+    + _S3_VOLUME,
+    rights=(Right(NODE.kind, (NODE.verb,), place="home"),),
+    calls=(("gateway", "grpc"),),
+    fetches="true",
+    # Twenty seconds for what runs, and then it gives back what is left.
+    grace=60,
+)
