@@ -20,6 +20,7 @@ SETTINGS: Final = "projectsettings"
 Phase = Literal[
     "Pending", "Creating", "Running", "Stopping", "Stopped", "Completed", "Failed"
 ]
+Next = Literal["Pending", "Stopped", "Completed", "Failed"]
 Stopped = Literal["user", "inactivity", "run-finished", "timeout", "start-deadline"]
 
 TERMINAL: Final = frozenset({"Stopped", "Completed", "Failed"})
@@ -110,7 +111,7 @@ class AgenticSessionSpec(Spec):
 class ReconciledRepository(Object):
     """What became of a repository in the runner."""
 
-    url: str
+    url: str = ""
     name: str = ""
     branch: str = ""
     branches: list[str] = []
@@ -146,20 +147,28 @@ class AgenticSessionStatus(Status):
     """What became of a session."""
 
     phase: Phase = "Pending"
+    nextPhase: Next | None = None
+    """What a session that stops becomes when its pod is gone; Stopped if unsaid."""
     observedGeneration: int = 0
     startTime: datetime | None = None
     """When its start was last asked for, not when the runner began."""
     firstStartedAt: datetime | None = None
     """When a runner of it was first ready: from then on a start is a resume."""
     readyAt: datetime | None = None
-    """When the runner of this start was ready: the timeout counts from here."""
+    """When the runner that it has was ready: the timeout counts from here."""
     completionTime: datetime | None = None
     lastActivityTime: datetime | None = field(default=None, owner="backend")
     stoppedReason: Stopped | None = None
     restarts: int = 0
     """Runners lost in this start; past the budget it fails."""
-    reconciledRepos: list[ReconciledRepository] = field(default=[], max_items=256)
-    reconciledWorkflow: ReconciledWorkflow | None = None
+    reconciledRepos: list[ReconciledRepository] = field(default=[], owner="applying")
+    reconciledWorkflow: ReconciledWorkflow | None = field(
+        default=None, owner="applying"
+    )
+    appliedTo: str = field(default="", owner="applying")
+    """The runner that the two above are about; another one is told all of it again."""
+    answeredBy: str = field(default="", owner="health")
+    """The uid of the pod whose runner was last heard to answer."""
     sdkSessionId: str = ""
     sdkRestartCount: int = 0
     evidence: Evidence | None = None
@@ -235,11 +244,24 @@ class ProjectSettingsSpec(Spec):
     repositories: list[ProjectRepository] = []
     inactivityTimeoutSeconds: int = field(default=86400, minimum=0)
     mcpServers: McpServers | None = None
+    installedItems: list[dict[str, Any]] = field(
+        default=[], doc="What the platform's pages installed; kept as it is."
+    )
     retention: Retention | None = None
     warmPool: WarmPool | None = None
     schedules: list[Schedule] = field(
         default=[], list_type="map", list_keys=("name",), max_items=64
     )
+
+
+class ScheduleStatus(Object):
+    """How far a schedule is."""
+
+    name: str
+    settledAt: datetime | None = None
+    """The last turn that nothing is to be done for any more, by its planned time."""
+    lastSession: str = ""
+    message: str = field(default="", max_length=1024)
 
 
 class ProjectSettingsStatus(Status):
@@ -249,6 +271,9 @@ class ProjectSettingsStatus(Status):
     scheduledSessionRBACReady: bool = False
     limitRangeReady: bool = False
     observedGeneration: int = 0
+    schedules: list[ScheduleStatus] = field(
+        default=[], list_type="map", list_keys=("name",), max_items=64
+    )
     conditions: Conditions = Conditions()
 
 
