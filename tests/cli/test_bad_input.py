@@ -16,12 +16,41 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import refused
+from tests.cli.failing import sentence
 from tests.examples.scenarios import EXAMPLES
+from trimtab.cli import allowed
 from trimtab.testing import Cluster
 
 WEBSITE = str(EXAMPLES / "website.py")
-READING = (("run",), ("crd",), ("rbac",), ("chart",))
-ASKING = (("run", WEBSITE, "--port=-1"), ("crd", WEBSITE, "--check"), ("migrate", "X"))
+READING = (("run",), ("crd",), ("rbac",), ("chart",), ("dev",))
+ASKING = {
+    "run": ("run", WEBSITE, "--port=-1"),
+    "crd": ("crd", WEBSITE, "--check"),
+    "migrate": ("migrate", "X"),
+    "kubelet": ("kubelet",),
+    "pool serve": ("pool", "serve", "--port=0", "--endpoints=-1"),
+    "pool ls": ("pool", "ls"),
+    "pool acquire": ("pool", "acquire", "sql", "--tenant=x"),
+    "pool release": ("pool", "release", "x"),
+    "pool drain": ("pool", "drain", "x"),
+    "pool explain": ("pool", "explain", "x"),
+    "vmafx gateway": ("vmafx", "gateway", "--port=0"),
+    "vmafx submit": ("vmafx", "submit", "a.mp4", "b.mp4"),
+    "vmafx watch": ("vmafx", "watch", "x"),
+    "vmafx cancel": ("vmafx", "cancel", "x"),
+}
+"""What each command is given that speaks to a cluster."""
+BROKEN = {
+    "syntax": ("def broken(:\n", "mine.py:1 cannot be loaded: SyntaxError"),
+    "failure": (
+        "import trimtab\n1 / 0\n",
+        "mine.py:2 cannot be loaded: ZeroDivisionError",
+    ),
+    "two of one name": (
+        "import trimtab\na = trimtab.Operator('x')\nb = trimtab.Operator('x')\n",
+        "declares two operators named 'x'",
+    ),
+}
 pytestmark = pytest.mark.usefixtures("modules")
 
 
@@ -31,24 +60,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
+    # Nobody has to wait here for a server that is being restarted.
+    monkeypatch.setattr(allowed, "PATIENCE", 0.0)
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.chdir(home)
     return home
 
 
 @pytest.mark.parametrize("command", READING)
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("def broken(:\n", "mine.py:1 cannot be loaded: SyntaxError"),
-        ("import trimtab\n1 / 0\n", "mine.py:2 cannot be loaded: ZeroDivisionError"),
-        (
-            "import trimtab\na = trimtab.Operator('x')\nb = trimtab.Operator('x')\n",
-            "declares two operators named 'x'",
-        ),
-    ],
-    ids=["syntax", "failure", "two of one name"],
-)
+@pytest.mark.parametrize(("content", "said"), BROKEN.values(), ids=BROKEN)
 def test_a_file_that_does_not_load_is_told_by_every_command(
     command: tuple[str, ...],
     content: str,
@@ -62,6 +82,28 @@ def test_a_file_that_does_not_load_is_told_by_every_command(
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize(("content", "said"), BROKEN.values(), ids=BROKEN)
+def test_a_file_that_does_not_load_is_not_simulated(
+    content: str, said: str, tmp_path: Path, folder: Path
+) -> None:
+    """In a process of its own, for it starts anew to have its sets in order."""
+    (tmp_path / "mine.py").write_text(content)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    told = sentence("sim", str(tmp_path / "mine.py"), home=folder, env=env)
+    assert said in told
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("sim", WEBSITE, "--runs=0"), ("sim", WEBSITE, "--replicas=-1")],
+)
+def test_a_number_that_makes_no_sense_is_one_sentence(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "is not a number from 1 on" in refused(capsys, *arguments)
+
+
 @pytest.mark.parametrize("command", READING)
 def test_a_name_that_is_no_operator_s_is_told_by_every_command(
     command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
@@ -70,13 +112,31 @@ def test_a_name_that_is_no_operator_s_is_told_by_every_command(
     assert "declares no operator 'other'; it has 'websites'" in said
 
 
-@pytest.mark.parametrize("command", ASKING, ids=["run", "crd", "migrate"])
+@pytest.mark.parametrize("command", ASKING.values(), ids=ASKING)
 def test_without_a_cluster_every_command_says_so(
     command: tuple[str, ...], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "kubeconfig" in refused(capsys, *command)
     gone = folder / "gone"
     assert "gone" in refused(capsys, *command, f"--kubeconfig={gone}")
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ASKING.values(), ids=ASKING)
+def test_where_no_server_answers_every_command_says_so(
+    command: tuple[str, ...],
+    cluster: Cluster,
+    tmp_path: Path,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    content = json.loads(cluster.kubeconfig.read_text())
+    content["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
+    path = tmp_path / "elsewhere"
+    path.write_text(json.dumps(content))
+    said = refused(capsys, *command, f"--kubeconfig={path}")
+    assert "no connection to the API server (127.0.0.1:9" in said
+    assert list(folder.iterdir()) == []
 
 
 def changed(cluster: Cluster, folder: Path, **user: Any) -> str:
@@ -88,19 +148,20 @@ def changed(cluster: Cluster, folder: Path, **user: Any) -> str:
     return f"--kubeconfig={path}"
 
 
-@pytest.mark.parametrize(
-    "command", [("crd", WEBSITE, "--check"), ("migrate", "X")], ids=["crd", "migrate"]
-)
+@pytest.mark.parametrize("command", ASKING.values(), ids=ASKING)
 def test_without_permission_the_server_s_own_words_are_told(
     command: tuple[str, ...],
     cluster: Cluster,
     tmp_path: Path,
+    folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     acting = {"as": "nobody"}
     said = refused(capsys, *command, changed(cluster, tmp_path, **acting))
     assert "forbidden" in said
     assert 'User "nobody" cannot' in said
+    assert ("trimtab rbac prints the roles" in said) == (command[0] == "run")
+    assert list(folder.iterdir()) == []
 
 
 def test_a_reader_that_stops_reading_is_no_failure() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,13 @@ import yaml
 
 from tests.authoring.accounts import Account, ended, running_as
 from tests.cli.commands import printed, refused
+from tests.cli.helm import Helm
 from tests.client.clusters import client_of
 from tests.examples.scenarios import EXAMPLES, SCENARIOS, example, served
 from trimtab.authoring.charts import schema_of, values_of
 from trimtab.client.errors import NotFound
 from trimtab.kinds import Deployment
-from trimtab.testing import Cluster, assets
+from trimtab.testing import Cluster
 
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 pytestmark = pytest.mark.usefixtures("modules")
@@ -32,37 +32,6 @@ def charted(
     file = str(EXAMPLES / f"{name}.py")
     printed(capsys, "chart", file, f"--output={made}", *more)
     return made
-
-
-class Helm:
-    """The real helm, on one cluster or on none."""
-
-    def __init__(self, cluster: Cluster, folder: Path) -> None:
-        self._program = assets.require("helm")["helm"]
-        self._environ = {
-            "KUBECONFIG": str(cluster.kubeconfig),
-            "HOME": str(folder),
-            "HELM_CACHE_HOME": str(folder / "helm"),
-        }
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [self._program, *arguments],
-            env=self._environ,
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=False,
-        )
-
-    def __call__(self, *arguments: str) -> str:
-        done = self.run(*arguments)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def template(self, chart: Path, *arguments: str) -> list[dict[str, Any]]:
-        found = yaml.safe_load_all(self("template", "x", str(chart), *arguments))
-        return [each for each in found if each]
 
 
 @pytest.fixture

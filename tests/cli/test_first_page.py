@@ -88,6 +88,15 @@ async def typed(script: str, folder: Path, environ: dict[str, str]) -> str:
     return await asyncio.to_thread(shell, script, folder=folder, environ=environ)
 
 
+def test_whatever_the_page_has_typed_is_typed_here() -> None:
+    text = (ROOT / "docs" / "index.md").read_text()
+    fences = re.findall(r"^```(\w+)$", text, re.MULTILINE)
+    assert fences == ["python", "sh", "sh", "sh"]
+    commands = [line.split()[0] for each in blocks("sh") for line in each.splitlines()]
+    tools = {"pip", "trimtab", "kubectl", "make", "helm", "cd"}
+    assert set(commands) - {'{"apiVersion":', "EOF"} == tools
+
+
 async def test_a_file_becomes_an_operator_that_can_be_asked_why(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
@@ -104,6 +113,8 @@ async def test_a_file_becomes_an_operator_that_can_be_asked_why(
         use = use.replace("kubectl get configmap mine -o yaml\n", greeted)
         use = use.replace("trimtab why", f"trimtab why --url=http://127.0.0.1:{port}")
         told = await typed(use, tmp_path, {**environ, "KUBECONFIG": kubeconfig})
+        gone = "kubectl delete configmap mine\n" + greeted  # "and it is back"
+        await typed(gone, tmp_path, {**environ, "KUBECONFIG": kubeconfig})
     assert "text: hello" in told
     assert "Greeting default/mine, by the controller greet:" in told
     print(f"From a file to an operator that was asked why: {monotonic() - began:.1f} s")

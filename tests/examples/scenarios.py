@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from trimtab import Client, crd
+from trimtab import Client
 from trimtab.cli.loading import source_of
-from trimtab.client.errors import NotFound
+from trimtab.client.errors import Forbidden, NotFound
 from trimtab.kinds import ConfigMap, Deployment
 from trimtab.runtime.operator import Operator
 from trimtab.testing import eventually
+from trimtab.testing.operating import install
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 Scenario = Callable[[Client, Operator], Awaitable[None]]
@@ -27,17 +28,7 @@ def example(name: str) -> Operator:
 
 async def served(client: Client, app: Operator) -> None:
     """Have the server serve what the operator reconciles; it may do so already."""
-    for kind in app.kinds():
-        await client.apply(crd(kind), manager="tests", force=True)
-
-        async def is_served(kind: Any = kind) -> bool:
-            try:
-                await client.list(kind).next_page()
-            except NotFound:
-                return False
-            return True
-
-        await eventually(is_served, within=20)
+    await install(client, *app.kinds())
 
 
 async def websites(client: Client, app: Operator) -> None:
@@ -84,21 +75,60 @@ async def volumes(client: Client, app: Operator) -> None:
     assert made["metadata"]["labels"]["team"] == "a"
 
 
+async def reservations(client: Client, app: Operator) -> None:
+    """One is refused, one is filled in, and each is read in the other version."""
+    new, old = app.kinds()
+    await client.discovery.refresh()
+    await eventually(lambda: is_refused(client, new, "crowd"), within=20)
+    await _put(client, new, "ann", {"day": "2030-05-01", "note": "by the window"})
+    await _status(client, new, "ann", table="small")
+    made = await client.get(new.__resource__, "ann")
+    assert made["spec"]["hour"] == "19:00"
+    as_old = await client.get(old.__resource__, "ann")
+    assert as_old["spec"] == {"when": "2030-05-01 19:00", "guests": 2}
+    await client.patch(old, "ann", {"spec": {"guests": 6}})
+    await _status(client, new, "ann", table="large")
+    found = await client.get(new.__resource__, "ann")
+    assert found["spec"] == {**made["spec"], "guests": 6}
+    assert found["spec"]["note"] == "by the window"
+    await client.delete(new, "ann")
+
+
 SCENARIOS: dict[str, Scenario] = {
     "website": websites,
     "buckets": buckets,
     "from_kopf": volumes,
 }
+HOOKED: dict[str, Scenario] = {"reservations": reservations}
+"""Those with webhooks, which somebody must serve."""
+
+
+async def is_refused(client: Client, kind: Any, name: str) -> bool:
+    """Whether a party of forty is told why it cannot come."""
+    spec = {"day": "2030-05-01", "guests": 40}
+    try:
+        await _put(client, kind, name, spec, dry_run=True)
+    except Forbidden as error:
+        return "spec.guests: 40 are too many; 12 at most." in str(error)
+    except NotFound:  # the kind is not served so far
+        return False
+    return False
 
 
 async def _put(
-    client: Client, kind: Any, name: str, spec: Any, **metadata: Any
+    client: Client,
+    kind: Any,
+    name: str,
+    spec: Any,
+    *,
+    dry_run: bool = False,
+    **metadata: Any,
 ) -> None:
     info = kind.__resource__
     head = {"apiVersion": info.api_version, "kind": info.kind}
     body = {**head, "metadata": {"name": name, **metadata}, "spec": spec}
     await client.discovery.refresh()
-    await client.create(body)
+    await client.create(body, dry_run=dry_run)
 
 
 async def _status(client: Client, kind: Any, name: str, **wanted: Any) -> None:

@@ -8,9 +8,12 @@ import sys
 import pytest
 
 from tests.client.clusters import client_of
-from tests.examples.scenarios import EXAMPLES, SCENARIOS, example, served
+from tests.examples.scenarios import EXAMPLES, HOOKED, SCENARIOS, example, served
 from tests.runtime.operating import running
-from trimtab.testing import Cluster
+from trimtab.sim import Scenario
+from trimtab.sim.provided import provided
+from trimtab.sim.search import Search
+from trimtab.testing import Cluster, operating
 
 
 def test_the_demo_runs_from_the_classes_to_a_status_and_back() -> None:
@@ -44,6 +47,25 @@ async def test_an_example_does_what_it_says(
             await SCENARIOS[name](client, app)
 
 
+@pytest.mark.parametrize("name", HOOKED)
+async def test_an_example_with_webhooks_does_what_it_says(
+    cluster: Cluster, namespace: str, name: str
+) -> None:
+    app = example(name)
+    async with operating.running(app, cluster, namespace) as run:
+        await HOOKED[name](run.client, app)
+
+
+@pytest.mark.parametrize("name", HOOKED)
+def test_an_example_with_webhooks_is_simulated_without_them(name: str) -> None:
+    scenario = Scenario(operator=example(name), seconds=20.0, objects=2)
+    search = Search(scenario)
+    with provided():
+        report = search.run(search.plan(1))
+    assert report.violations == []
+    assert any(report.writes_of)
+
+
 def test_every_example_has_a_scenario() -> None:
     files = {file.stem for file in EXAMPLES.glob("*.py")} - {"demo", "scoring"}
-    assert files == set(SCENARIOS)
+    assert files == set(SCENARIOS) | set(HOOKED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import yaml
@@ -20,17 +21,22 @@ COMMENTS: Final = {
     "port": "Where health and metrics are served.",
     "env": "More environment variables of the container.",
     "serviceMonitor": "For the Prometheus operator.",
+    "operator": "Whether the operator itself is installed; each program says it of "
+    "itself.",
+    "networkPolicy": "Whether pods may only do what they have to; `from` are more "
+    "peers that may call them, `egress` more rules of what they may call.",
     "webhooks": "Where webhooks are served; with a Secret that cert-manager fills, its "
     "certificates, and with NAMESPACE/NAME of the Certificate, its injection.",
 }
 
 
-def values(given: dict[str, Any]) -> str:
+def values(given: dict[str, Any], comments: Mapping[str, str] | None = None) -> str:
     """``values.yaml``, with a comment where the name does not say it all."""
+    known = {**COMMENTS, **(comments or {})}
     parts = []
     for key, value in given.items():
-        if key in COMMENTS:
-            parts.append(f"# {COMMENTS[key]}\n")
+        if key in known:
+            parts.append(f"# {known[key]}\n")
         parts.append(yaml.safe_dump({key: value}, sort_keys=False))
     return "".join(parts)
 
@@ -67,9 +73,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 """
 
-NOTES: Final = """\
+INSTALLED: Final = """\
 {{ .Chart.Name }} {{ .Chart.AppVersion }} is installed in {{ .Release.Namespace }}.
+"""
 
+ASKING: Final = """
   kubectl --namespace {{ .Release.Namespace }} rollout status \\
     deployment/{{ include "operator.name" . }}
 
@@ -78,7 +86,9 @@ Ask it about an object:
   kubectl --namespace {{ .Release.Namespace }} port-forward \\
     deployment/{{ include "operator.name" . }} {{ .Values.port }}
   trimtab why KIND NAME --url http://127.0.0.1:{{ .Values.port }}
+"""
 
+UPGRADES: Final = """
 Helm installs CRDs once and never changes them. Before an upgrade, see what theirs would
 change and apply them:
 
@@ -315,17 +325,29 @@ WEBHOOKS: Final = {
 """What a Deployment says more if its operator has webhooks, by place."""
 
 
-def deployment(*, elects: bool, asked: bool) -> str:
+def notes(*, by: str) -> str:
+    """What Helm says at the end."""
+    return INSTALLED + switched(ASKING, by=by) + UPGRADES
+
+
+def deployment(*, elects: bool, asked: bool, optional: bool = False) -> str:
     """The Deployment; what must not be rendered fails here, whatever the schema."""
     made = ALONE + ("" if elects else NEVER) + DEPLOYMENT
     for place, text in WEBHOOKS.items():
-        made = made.replace(f"@{place}@\n", text if asked else "")
+        said = switched(text, by=".Values.webhooks.enabled" if optional else "")
+        made = made.replace(f"@{place}@\n", said if asked else "")
     return made
 
 
-def service(*, asked: bool) -> str:
+def service(*, asked: bool, optional: bool = False) -> str:
     """The Service, for people, for Prometheus, and for API servers that ask."""
-    return SERVICE + (WEBHOOK_PORT if asked else "")
+    port = switched(WEBHOOK_PORT, by=".Values.webhooks.enabled" if optional else "")
+    return SERVICE + (port if asked else "")
+
+
+def switched(text: str, *, by: str) -> str:
+    """A template that is there only if a value is true; always, if there is none."""
+    return f"{{{{- if {by} }}}}\n{text}{{{{- end }}}}\n" if by else text
 
 
 def configuration(version: str, kind: str, name: str) -> str:

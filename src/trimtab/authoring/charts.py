@@ -11,18 +11,22 @@ import msgspec
 import yaml
 
 from trimtab.authoring import chart_templates as templates
+from trimtab.authoring import policy_templates as policies
+from trimtab.authoring import program_templates as programs
 from trimtab.authoring.chart_templates import HOME
 from trimtab.authoring.permissions import CLUSTER, Rule, rules_of
 from trimtab.authoring.uses import uses_of
 from trimtab.client.errors import TrimtabError
 from trimtab.runtime.operator import Operator
 from trimtab.runtime.webhooks.configurations import KINDS, configuration_name
+from trimtab.runtime.webhooks.declarations import Declarations
 
 Plain = dict[str, Any]
 
 ANY: Final = "trimtab-any-namespace"
 """Stands for each namespace of a release that has Roles only."""
 EACH: Final = "{{ $namespace }}"
+ASKED: Final = ".Values.webhooks.enabled"
 VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
 IMAGE = re.compile(r"[a-z0-9](?:[a-z0-9._/:-]*[a-z0-9])?")
 
@@ -64,39 +68,80 @@ def files_of(chart: Chart) -> dict[str, str]:
     operator = chart.operator
     elects = operator.leader and any(each.leader for each in operator.controllers())
     asked = bool(operator.webhooks)
-    narrow = _narrow_rules(operator)
+    narrows = _narrow_rules(operator) is not None
     values = values_of(chart, elects=elects)
+    schema = schema_of(values, elects=elects, narrows=narrows)
     return {
         "Chart.yaml": _yaml(_metadata(chart)),
-        "values.yaml": templates.values(values),
-        "values.schema.json": json.dumps(
-            schema_of(values, elects=elects, narrows=narrow is not None), indent=2
-        )
-        + "\n",
+        "values.yaml": templates.values(values, _comments(operator)),
+        "values.schema.json": json.dumps(schema, indent=2) + "\n",
         ".helmignore": templates.IGNORED,
         **{
             f"crds/{each['metadata']['name']}.yaml": _yaml(each)
             for each in chart.definitions
         },
         "templates/_helpers.tpl": templates.HELPERS,
-        "templates/NOTES.txt": templates.NOTES,
-        "templates/serviceaccount.yaml": templates.ACCOUNT,
-        "templates/rbac.yaml": _roles(rules_of(operator, namespace=HOME), narrow),
-        "templates/deployment.yaml": templates.deployment(elects=elects, asked=asked),
-        "templates/service.yaml": templates.service(asked=asked),
-        "templates/poddisruptionbudget.yaml": templates.BUDGET,
-        "templates/servicemonitor.yaml": templates.MONITOR,
-        **_webhooks(operator),
+        "templates/NOTES.txt": templates.notes(by=_switch(operator)),
+        **{
+            f"templates/{name}.yaml": templates.switched(text, by=_switch(operator))
+            for name, text in _own(operator, elects=elects).items()
+        },
+        **{
+            f"templates/{each.name}.yaml": programs.template(each)
+            for each in operator.programs
+        },
+        "templates/networkpolicy.yaml": policies.template(
+            operator.programs, asked=asked, switched=_switch(operator)
+        ),
     }
 
 
-def _webhooks(operator: Operator) -> dict[str, str]:
+def _own(operator: Operator, *, elects: bool) -> dict[str, str]:
+    """What belongs to the operator itself, by the name of its file."""
+    asked, optional = bool(operator.webhooks), operator.optional_webhooks
+    found = {
+        "serviceaccount": templates.ACCOUNT,
+        "rbac": _rbac(operator),
+        "deployment": templates.deployment(
+            elects=elects, asked=asked, optional=optional
+        ),
+        "service": templates.service(asked=asked, optional=optional),
+        "poddisruptionbudget": templates.BUDGET,
+        "servicemonitor": templates.MONITOR,
+    }
+    if configurations := _webhooks(operator):
+        by = ASKED if optional else ""
+        found["webhooks"] = templates.switched(configurations, by=by)
+    return found
+
+
+def _switch(operator: Operator) -> str:
+    """What its own templates depend on; nothing, if it is all that there is."""
+    return ".Values.operator.enabled" if operator.programs else ""
+
+
+def _comments(operator: Operator) -> dict[str, str]:
+    return {each.name: each.about for each in operator.programs}
+
+
+def _rbac(operator: Operator) -> str:
+    """The roles, without those of webhooks where these are not wanted."""
+    made = _roles(rules_of(operator, namespace=HOME), _narrow_rules(operator))
+    if not (operator.webhooks and operator.optional_webhooks):
+        return made
+    plain = copy.copy(operator)
+    plain.webhooks = Declarations()
+    other = _roles(rules_of(plain, namespace=HOME), _narrow_rules(plain))
+    return f"{{{{- if {ASKED} }}}}\n{made}{{{{- else }}}}\n{other}{{{{- end }}}}\n"
+
+
+def _webhooks(operator: Operator) -> str:
     """The configurations, empty: they go with the release, and the operator fills them
     when it can answer."""
     name = configuration_name(operator.name, HOME)
     kinds = [kind for verb, kind in KINDS.items() if operator.webhooks.of(verb)]
     made = [templates.configuration(kind.apiVersion, kind.kind, name) for kind in kinds]
-    return {"templates/webhooks.yaml": "---\n".join(made)} if made else {}
+    return "---\n".join(made)
 
 
 def _narrow_rules(operator: Operator) -> list[Rule] | None:
@@ -124,7 +169,8 @@ def _metadata(chart: Chart) -> Plain:
 
 def values_of(chart: Chart, *, elects: bool) -> Plain:
     """The values, each with its default."""
-    return {
+    operator = chart.operator
+    values: Plain = {
         "image": {"repository": chart.image, "tag": "", "pullPolicy": "IfNotPresent"},
         "imagePullSecrets": [],
         "source": chart.source,
@@ -145,23 +191,22 @@ def values_of(chart: Chart, *, elects: bool) -> Plain:
         "affinity": {},
         "env": [],
         "serviceMonitor": {"enabled": False, "interval": "30s", "labels": {}},
-    } | (
-        {"webhooks": {"port": 9443, "certificateSecret": "", "injectFrom": ""}}
-        if chart.operator.webhooks
-        else {}
-    )
+        "networkPolicy": policies.values_of(operator.programs),
+    }
+    if operator.webhooks:
+        asked = {"port": 9443, "certificateSecret": "", "injectFrom": ""}
+        first = {"enabled": False} if operator.optional_webhooks else {}
+        values["webhooks"] = first | asked
+    if operator.programs:
+        values = {"operator": {"enabled": operator.installed}, **values}
+    return values | {each.name: programs.values_of(each) for each in operator.programs}
 
 
 def schema_of(values: Plain, *, elects: bool, narrows: bool) -> Plain:
     """The JSON schema of the values; a mistake in them is told before anything is."""
     schema = _schema(values)
+    _bound_numbers(schema)
     properties = schema["properties"]
-    properties["replicas"] |= {"minimum": 0}
-    ports = {"minimum": 1, "maximum": 65535}
-    properties["port"] |= ports
-    if "webhooks" in properties:
-        properties["webhooks"]["properties"]["port"] |= ports
-    properties["log"]["enum"] = ["debug", "info", "warning", "error"]
     pulls = ["Always", "IfNotPresent", "Never"]
     properties["image"]["properties"]["pullPolicy"]["enum"] = pulls
     name = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}
@@ -174,6 +219,27 @@ def schema_of(values: Plain, *, elects: bool, narrows: bool) -> Plain:
     schema["if"] = {"properties": {"leaderElection": {"const": False}}}
     schema["then"] = {"properties": {"replicas": {"maximum": 1}}}
     return {"$schema": "https://json-schema.org/draft-07/schema#", **schema}
+
+
+def _bound_numbers(schema: Plain) -> None:
+    """Say of values that are called the same everywhere what they can be."""
+    port = {"minimum": 1, "maximum": 65535}
+    for name, found in schema.get("properties", {}).items():
+        if name == "replicas":
+            found |= {"minimum": 0}
+        elif name == "port":
+            found |= port
+        elif name == "ports":
+            for each in found["properties"].values():
+                each |= port
+        elif name.endswith("Ports"):
+            found["items"] = {"type": "integer", **port}
+        elif name == "log":
+            found["enum"] = ["debug", "info", "warning", "error"]
+        elif name == "slots":
+            found |= {"minimum": 1, "maximum": 64}
+        else:
+            _bound_numbers(found)
 
 
 def _schema(value: Any) -> Plain:

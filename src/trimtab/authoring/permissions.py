@@ -118,7 +118,13 @@ def rules_of(
         _called(rules, call, definitions, operator)
     everywhere = _places(definitions)
     for need in operator.needed:
-        rules.add(everywhere, need.kind, *need.verbs, subresource=need.subresource)
+        rules.add(
+            everywhere,
+            need.kind,
+            *need.verbs,
+            subresource=need.subresource,
+            names=need.names,
+        )
     if operator.webhooks:
         _served(rules, operator, namespace)
     if operator.leader and any(each.leader for each in definitions):

@@ -120,7 +120,7 @@ def _place_of(code: Any) -> tuple[str, str, int]:
 def _beside(modules: Iterable[ModuleType]) -> Iterator[ModuleType]:
     """Modules, and those of the same project that they have something from."""
     left = list(modules)
-    roots = {_root(module) for module in left}
+    roots = {_root(module) for module in left} - {None}
     seen: set[str] = set()
     while left:
         module = left.pop()
@@ -139,7 +139,15 @@ def _beside(modules: Iterable[ModuleType]) -> Iterator[ModuleType]:
 
 
 def _root(module: ModuleType) -> str | None:
-    """The folder of the project: that of the top package, or of a lone file."""
+    """The folder of the project: that of the top package, or of a lone file.
+
+    Of what comes with Trimtab, each operator is a project of its own.
+    """
+    match module.__name__.split("."):
+        case ["trimtab", "operators", name, *_]:
+            return f"trimtab.operators.{name}"
+        case ["trimtab", *_]:
+            return None
     file = getattr(module, "__file__", None)
     if file is None or "site-packages" in file or module.__name__ == "__main__":
         return None

@@ -74,6 +74,12 @@ def names(text: str) -> tuple[str, ...]:
     return found
 
 
+def count(text: str) -> int:
+    if text.isdecimal() and 0 < int(text) < 1 << 31:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+
+
 def port(text: str) -> int:
     if text.isdecimal() and int(text) < 1 << 16:
         return int(text)

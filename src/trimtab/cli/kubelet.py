@@ -49,8 +49,10 @@ def run(options: argparse.Namespace) -> int:
 async def _run(options: argparse.Namespace) -> None:
     import asyncio
 
+    from trimtab.cli import allowed
     from trimtab.cli.up import default_data, stop_on_signals
     from trimtab.client import Client, TrimtabError
+    from trimtab.kinds import Pod
     from trimtab.kubelet.assembly import Parts
 
     if not node.can_run_pods():
@@ -60,6 +62,7 @@ async def _run(options: argparse.Namespace) -> None:
     config = common.config_of(options)
     stop = stop_on_signals()
     async with Client(config) as client:
+        await allowed.check_reads(client, Pod)
         made = node.assembly(
             client,
             options,

@@ -32,6 +32,7 @@ COMMANDS = (
     "kubelet",
     "pool",
     "vmafx",
+    "sessions",
 )
 INTERRUPTED = 130
 UNREAD = 141

@@ -116,6 +116,13 @@ def _add_serve(verbs: argparse._SubParsersAction[Any]) -> None:
         help="between two passes of the reaper (default: 5)",
     )
     made.add_argument(
+        "--keep",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="that rows of ended workers stay, for people to see (default: 300)",
+    )
+    made.add_argument(
         "--log", default="info", choices=("debug", "info", "warning", "error")
     )
 
@@ -168,8 +175,10 @@ async def _serve(options: argparse.Namespace) -> None:
     from datetime import UTC, datetime
     from random import SystemRandom
 
+    from trimtab.cli import allowed
     from trimtab.client import Client
     from trimtab.pool.gateway.service import Service
+    from trimtab.pool.kinds import WorkerPool
     from trimtab.runtime.signals import Signals
 
     def connect() -> Client:
@@ -177,6 +186,7 @@ async def _serve(options: argparse.Namespace) -> None:
 
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(connect())
+        await allowed.check_reads(client, WorkerPool, namespaces=options.namespaces)
         service = Service(
             client,
             connect=connect,
@@ -206,6 +216,7 @@ def _service_options(options: argparse.Namespace, client: Client) -> ServiceOpti
             lease_seconds=options.lease,
             grace=options.grace,
             period=options.period,
+            keep_terminal=options.keep,
         ),
         host=options.host,
         port=options.port,

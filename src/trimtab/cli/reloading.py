@@ -2,7 +2,8 @@
 
 The API server stays while the operator, a process of its own, is replaced, so objects
 are kept; they are on disk, so they are kept until the next time, too. A file that does
-not load replaces nothing: the operator that runs goes on.
+not load replaces nothing: the operator that runs goes on. At the start there is none
+that could, and nothing is begun.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -37,8 +39,12 @@ Seen = dict[Path, tuple[int, int]]
 
 
 async def develop(options: argparse.Namespace, folders: Sequence[Path]) -> None:
-    """Serve, run and look, until a signal comes."""
+    """Serve, run and look, until a signal comes.
+
+    Errors: ``NotAnOperator`` when a source cannot be loaded to begin with.
+    """
     node.check_images(options)
+    seen, first = dict(files(folders)), await definitions(options)
     data = (options.data or default_data() / "dev").expanduser().absolute()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -51,9 +57,26 @@ async def develop(options: argparse.Namespace, folders: Sequence[Path]) -> None:
         async with Client(load(kubeconfig=server.kubeconfig, environ={})) as client:
             session = Session(options, client, kubeconfig=server.kubeconfig)
             try:
-                await session.run(folders, stop)
+                await session.begin(first)
+                await session.run(folders, stop, seen)
             finally:
                 await session.end()
+
+
+async def definitions(options: argparse.Namespace) -> list[Any]:
+    """The CRDs of all sources, each loaded in a process of its own.
+
+    Errors: ``NotAnOperator``, in the words of that process.
+    """
+    found: list[Any] = []
+    for source in options.source:
+        process = await _started("crd", source, *_chosen(options), piped=True)
+        out, problem = await process.communicate()
+        if process.returncode:
+            said = problem.decode(errors="replace").strip()
+            raise NotAnOperator(said.removeprefix("trimtab: ") or f"{source} fails.")
+        found += yaml.safe_load_all(out)
+    return found
 
 
 class Session:
@@ -67,14 +90,15 @@ class Session:
         self._kubeconfig = kubeconfig
         self._process: asyncio.subprocess.Process | None = None
 
-    async def run(self, folders: Sequence[Path], stop: asyncio.Event) -> None:
-        """Begin, and begin anew at every change, until told to stop."""
-        seen: Seen = {}
+    async def run(
+        self, folders: Sequence[Path], stop: asyncio.Event, seen: Seen
+    ) -> None:
+        """Begin anew at every change of the files, until told to stop."""
         while not stop.is_set():
             now = dict(files(folders))
             if now != seen:
                 seen = now
-                await self._begin()
+                await self.begin()
             elif self._process is not None and self._process.returncode is not None:
                 _say("The operator has ended; it begins anew when a file is saved.")
                 self._process = None
@@ -95,17 +119,17 @@ class Session:
             process.kill()
             await process.wait()
 
-    async def _begin(self) -> None:
+    async def begin(self, given: list[Any] | None = None) -> None:
         """Replace the operator by what the files say now, if they say something."""
         try:
-            for source in self._options.source:
-                await self._install(source)
+            for each in await definitions(self._options) if given is None else given:
+                await self._client.apply(each, manager="trimtab-dev", force=True)
         except TrimtabError as error:
             _say(f"{error} What ran goes on; save a file to try again.")
             return
         await self.end()
         _say(f"Running {', '.join(self._options.source)}.")
-        self._process = await self._started(
+        self._process = await _started(
             "run",
             *self._options.source,
             f"--kubeconfig={self._kubeconfig}",
@@ -115,35 +139,24 @@ class Session:
             # The cluster is on this machine.
             "--webhook-url=https://127.0.0.1:0",
             "--webhook-port=0",
-            *self._chosen(),
+            *_chosen(self._options),
         )
 
-    async def _install(self, source: str) -> None:
-        """Load a source in a process of its own, and apply the CRDs that it has."""
-        process = await self._started("crd", source, *self._chosen(), piped=True)
-        out, problem = await process.communicate()
-        if process.returncode:
-            said = problem.decode(errors="replace").strip()
-            raise NotAnOperator(said.removeprefix("trimtab: ") or f"{source} fails.")
-        for definition in yaml.safe_load_all(out):
-            await self._client.apply(definition, manager="trimtab-dev", force=True)
 
-    def _chosen(self) -> list[str]:
-        name = self._options.operator
-        return [] if name is None else [f"--operator={name}"]
+def _chosen(options: argparse.Namespace) -> list[str]:
+    return [] if options.operator is None else [f"--operator={options.operator}"]
 
-    async def _started(
-        self, *arguments: str, piped: bool = False
-    ) -> asyncio.subprocess.Process:
-        into = subprocess.PIPE if piped else None
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "trimtab", *arguments),
-            stdin=subprocess.DEVNULL,
-            stdout=into,
-            stderr=into,
-            # Control-C is for the parent, which then stops it in its turn.
-            start_new_session=True,
-        )
+
+async def _started(*arguments: str, piped: bool = False) -> asyncio.subprocess.Process:
+    into = subprocess.PIPE if piped else None
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "trimtab", *arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=into,
+        stderr=into,
+        # Control-C is for the parent, which then stops it in its turn.
+        start_new_session=True,
+    )
 
 
 def files(folders: Sequence[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:

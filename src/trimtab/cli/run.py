@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trimtab.runtime.manager import Manager, ManagerOptions
     from trimtab.runtime.operator import Operator
     from trimtab.runtime.webhooks.options import WebhookOptions
+    from trimtab.runtime.webhooks.running import Webhooks
 
 LINGER = 3.0
 """Seconds that webhooks behind a Service are still answered at the end."""
@@ -135,11 +136,15 @@ def run(options: argparse.Namespace) -> int:
 
 def _operators(options: argparse.Namespace) -> list[Operator]:
     from trimtab.cli.loading import NotAnOperator, operators_of
+    from trimtab.runtime.webhooks.declarations import Declarations
 
     operators = operators_of(options.source, name=options.operator)
+    unreached = not (options.webhook_service or options.webhook_url)
     for operator in operators:
         if options.no_leader:
             operator.leader = False
+        if operator.optional_webhooks and unreached:
+            operator.webhooks = Declarations()
         if options.namespaces:
             try:
                 operator.within(options.namespaces)
@@ -153,19 +158,14 @@ def _webhooks(
 ) -> WebhookOptions | None:
     """How webhooks are reached; None if there are none, or nothing says."""
     from trimtab.cli.loading import NotAnOperator
+    from trimtab.runtime.webhooks.declarations import together
     from trimtab.runtime.webhooks.options import WebhookOptions
 
     having = [operator for operator in operators if operator.webhooks]
-    if len(having) > 1:
-        names = ", ".join(operator.name for operator in having)
-        raise NotAnOperator(
-            f"{names} have webhooks, which need a port each; run them as processes of "
-            "their own."
-        )
-    if not having or not (options.webhook_service or options.webhook_url):
-        return None
     try:
-        having[0].webhooks.check()
+        together(operator.webhooks for operator in having).check()
+        if not having or not (options.webhook_service or options.webhook_url):
+            return None
         return WebhookOptions(
             host=options.host,
             port=options.webhook_port,
@@ -177,7 +177,8 @@ def _webhooks(
             linger=LINGER if options.webhook_service else 0.0,
         )
     except ValueError as error:
-        raise NotAnOperator(f"{having[0].name}: {error}") from error
+        names = ", ".join(operator.name for operator in having)
+        raise NotAnOperator(f"{names}: {error}") from error
 
 
 async def _run(
@@ -191,6 +192,7 @@ async def _run(
 
     import msgspec
 
+    from trimtab.cli import allowed
     from trimtab.client import Client
     from trimtab.runtime.several import Several
     from trimtab.runtime.signals import Signals
@@ -199,16 +201,49 @@ async def _run(
     alone = len(operators) == 1
     own = settings if alone else msgspec.structs.replace(settings, port=None)
     async with AsyncExitStack() as stack:
-        managers = []
-        for operator in operators:
-            client = await stack.enter_async_context(Client(configure()))
-            managers.append(_manager(operator, client, configure, own, lease, random))
+        clients = [
+            await stack.enter_async_context(Client(configure())) for _ in operators
+        ]
+        for operator, client in zip(operators, clients, strict=True):
+            await allowed.check(operator, client)
+        served = None if alone else _served(operators, clients[0], settings, random)
+        managers = [
+            _manager(operator, client, configure, own, lease, random, served)
+            for operator, client in zip(operators, clients, strict=True)
+        ]
         if alone:
             with Signals(managers[0].stop):
                 return await managers[0].run()
-        several = Several(managers, host=settings.host, port=settings.port)
+        several = Several(
+            managers, host=settings.host, port=settings.port, webhooks=served
+        )
         with Signals(several.stop):
             await several.run()
+
+
+def _served(
+    operators: Sequence[Operator],
+    client: Client,
+    settings: ManagerOptions,
+    random: Random,
+) -> Webhooks | None:
+    """The webhooks of several operators, at one port; None if none has any."""
+    from datetime import UTC, datetime
+
+    having = [operator for operator in operators if operator.webhooks]
+    if not having:
+        return None
+    from trimtab.runtime.threads import Threads
+    from trimtab.runtime.webhooks.running import Webhooks
+
+    return Webhooks(
+        having,
+        client,
+        settings.webhooks,
+        random=random,
+        now=lambda: datetime.now(UTC),
+        threads=Threads(settings.threads),
+    )
 
 
 def _manager(
@@ -218,6 +253,7 @@ def _manager(
     settings: ManagerOptions,
     lease: int,
     random: Random,
+    webhooks: Webhooks | None,
 ) -> Manager:
     from datetime import UTC, datetime
 
@@ -238,4 +274,5 @@ def _manager(
         random=random,
         now=lambda: datetime.now(UTC),
         options=msgspec.structs.replace(settings, lease=held),
+        webhooks=webhooks if operator.webhooks else None,
     )

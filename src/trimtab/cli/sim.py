@@ -7,6 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from trimtab.cli import common
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,7 +36,10 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     )
     made.add_argument("--seed", type=int, metavar="N", help="replay this one seed")
     made.add_argument(
-        "--runs", type=int, metavar="N", help=f"how many seeds (default: {RUNS})"
+        "--runs",
+        type=common.count,
+        metavar="N",
+        help=f"how many seeds (default: {RUNS})",
     )
     made.add_argument(
         "--minutes", type=float, metavar="M", help="go on for so long instead"
@@ -47,7 +52,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         " still at every write; stale: freeze the caches; stop: restart between any two"
         " writes (default: random)",
     )
-    made.add_argument("--replicas", type=int, metavar="N", help="default: 3")
+    made.add_argument("--replicas", type=common.count, metavar="N", help="default: 3")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -72,14 +77,14 @@ def _scenario(options: argparse.Namespace) -> Scenario:
     import msgspec
 
     from trimtab.cli.loading import NotAnOperator, source_of
-    from trimtab.runtime.operator import Operator
     from trimtab.sim.scenario import Scenario
 
-    values = list(vars(source_of(options.file).module).values())
+    source = source_of(options.file)
+    values = vars(source.module).values()
     found = {each.title: each for each in values if isinstance(each, Scenario)}
     if not found:
-        operators = [each for each in values if isinstance(each, Operator)]
-        found = {each.name: Scenario(operator=each) for each in operators}
+        operators = source.operators()
+        found = {name: Scenario(operator=each) for name, each in operators.items()}
     if options.scenario:
         found = {name: each for name, each in found.items() if name == options.scenario}
     if len(found) != 1:
