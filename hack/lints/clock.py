@@ -18,6 +18,7 @@ ALLOWED = (
     "src/trimtab/client/execplugin.py",
     "src/trimtab/client/incluster.py",
     "src/trimtab/client/kubeconfig.py",
+    "src/trimtab/operators/sessions/app.py",
 )
 CLOCKS = frozenset(
     {

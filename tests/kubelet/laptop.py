@@ -201,15 +201,18 @@ async def laptop(
             parts=parts or Parts(workloads=False, services=False),
         )
         assembly.job_pauses = QUICK
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(assembly.run())
-            ready = group.create_task(assembly.kubelet.ready.wait())
-            await asyncio.wait((task, ready), return_when=asyncio.FIRST_COMPLETED)
-            try:
-                if ready.done():
-                    yield Laptop(client, assembly, namespace, settings.name)
-            finally:
-                task.cancel()
-                ready.cancel()
-        with suppress(NotFound):
-            await client.delete(Node, settings.name)
+        try:
+            async with asyncio.TaskGroup() as group:
+                task = group.create_task(assembly.run())
+                ready = group.create_task(assembly.kubelet.ready.wait())
+                await asyncio.wait((task, ready), return_when=asyncio.FIRST_COMPLETED)
+                try:
+                    if ready.done():
+                        yield Laptop(client, assembly, namespace, settings.name)
+                finally:
+                    task.cancel()
+                    ready.cancel()
+        finally:
+            # Also of a test that failed: pods of the next one would be put on it.
+            with suppress(NotFound):
+                await client.delete(Node, settings.name)

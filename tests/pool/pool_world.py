@@ -1,16 +1,14 @@
 """The pool in the simulation: three replicas, two pools, five tenants, all faults.
 
-Replicas are programs that answer messages, as gateways do. Workers are model pods with
-the real gate inside; each says so itself if it is ever used by two at once. Customers
-acquire, use, renew and release, and go away without a word now and then.
+Replicas are programs that answer messages, as gateways do. Who calls them, and whom
+they call, is in ``pool_people``; what must hold, in ``pool_laws``.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
-from collections import Counter
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -18,18 +16,43 @@ from typing import Any, cast
 
 import msgspec
 
+from tests.pool.pool_laws import (
+    ALIVE,
+    AWAKE,
+    BUDGETS,
+    LIMITED,
+    MAX_WORKERS,
+    OPTIONS,
+    PER_TENANT,
+    NobodyDeadHandsOut,
+    TakenInTwoSwaps,
+    all_is_tidy,
+    epochs_rise,
+    no_limit_is_exceeded,
+    nobodys_pod_is_deleted,
+    nothing_leaks,
+    rows_move_as_they_may,
+)
+from tests.pool.pool_people import (
+    FULL,
+    LEADERLESS,
+    LONE,
+    UNLED,
+    Town,
+    customer,
+    worker,
+)
 from trimtab import Metadata
 from trimtab.api import Quantity
 from trimtab.client import AlreadyExists, Client, TrimtabError
-from trimtab.kinds import Secret
+from trimtab.kinds import Lease, Secret
 from trimtab.pool import secrets
 from trimtab.pool.calls import CallFailed, Target
 from trimtab.pool.kinds import (
     KINDS,
-    LABEL_ROLE,
     LABEL_WORKER,
     Activation,
-    Budgets,
+    Headroom,
     Limits,
     Shape,
     Tenant,
@@ -37,62 +60,33 @@ from trimtab.pool.kinds import (
     WorkerPool,
     WorkerPoolSpec,
 )
-from trimtab.pool.parts import PoolOptions
-from trimtab.pool.replica import Replica
+from trimtab.pool.replica import LEADER, Observed, Replica
 from trimtab.pool.requests import AcquireRequest
-from trimtab.pool.states import ALLOWED, TAKEN, TERMINAL, State
-from trimtab.pool.worker.gate import Gate, Refused
 from trimtab.sim import Here, Program, Scenario
-from trimtab.sim.server import ObjectChange, Plain, Server
+from trimtab.sim.hosts import HOST
+from trimtab.sim.server import Plain
 
-WORKERS, PODS = "trimtab.dev/workers", "core/pods"
-LEDGERS, WORKER_POOLS = "trimtab.dev/tenantledgers", "trimtab.dev/workerpools"
-TENANTS = [f"tenant-{number}" for number in range(5)]
-MAX_WORKERS, PER_TENANT, MIN_IDLE = 4, 1, 1
 HANG_UPS = 0.3
 """How many of the callers give up while they are being served."""
-OPTIONS = PoolOptions(
-    lease_namespace="default",
-    namespaces=("default",),
-    lease_seconds=6.0,
-    grace=4.0,
-    period=2.0,
-    keep_terminal=20.0,
-)
-BUDGETS = Budgets(spawn=20, activation=10, acquire=10)
+STAMPED = "a pass that failed is not stamped"
 
 
-class Town(msgspec.Struct, frozen=True, kw_only=True):
-    """How many there are of each."""
-
-    pools: tuple[str, ...] = ("plain", "bound")
-    replicas: int = 3
-    customers: int = 5
-    rounds: int = 4
-    tidy: float = 0.8
-    """How many of the checkouts are released, and not just left."""
-
-
-FULL = Town()
-SMALL = Town(pools=("bound",), replicas=2, customers=2, rounds=2, tidy=0.5)
-TINY = Town(pools=("bound",), replicas=2, customers=1, rounds=2, tidy=0.5)
-
-
-def pool(name: str) -> WorkerPool:
+def pool(name: str, town: Town) -> WorkerPool:
     """One pool without activation, one with it; half of the tenants have limits."""
+    bound = name == "bound"
     shape = Shape(name="small", cpu=Quantity("1"), memory=Quantity("1Gi"))
     spec = WorkerPoolSpec(
         template={"spec": {"containers": [{"name": "main", "image": "worker"}]}},
         shapes=[shape],
-        minIdle=MIN_IDLE,
+        minIdle=town.warm,
         maxWorkers=MAX_WORKERS,
         idleTTL=5,
         budgets=BUDGETS,
         tenants=[
-            Tenant(name=each, limits=Limits(workers=PER_TENANT))
-            for each in TENANTS[::2]
+            Tenant(name=each, limits=Limits(workers=PER_TENANT)) for each in LIMITED
         ],
-        activation=Activation(timeout=5) if name == "bound" else None,
+        activation=Activation(timeout=5) if bound else None,
+        headroom=None if bound or not town.room else Headroom(count=town.room),
     )
     return WorkerPool(metadata=Metadata(name=name, namespace="default"), spec=spec)
 
@@ -180,7 +174,7 @@ class Borrowed:
 async def replica(client: Client, here: Here, *, town: Town) -> None:
     """A gateway in small: a replica, and messages for it."""
     for name in town.pools:
-        await _persist(client, pool(name))
+        await _persist(client, pool(name, town))
     made = Replica(
         client,
         calls=Calls(here),
@@ -189,6 +183,7 @@ async def replica(client: Client, here: Here, *, town: Town) -> None:
         random=random.Random(random.getrandbits(64)),
         now=lambda: datetime.now(UTC),
         connect=lambda: cast(Client, Borrowed(client)),
+        observed=Stamps(here),
         thread=False,
     )
 
@@ -200,7 +195,43 @@ async def replica(client: Client, here: Here, *, town: Town) -> None:
             return msgspec.json.encode({"error": str(error)})
 
     here.serve(answer)
-    await made.run()
+    async with asyncio.TaskGroup() as group:
+        alive = group.create_task(_alive(made.incarnation, town))
+        await made.run()
+        alive.cancel()
+
+
+async def _alive(incarnation: str, town: Town) -> None:
+    """Show that the replica takes steps."""
+    while town.watched:
+        ALIVE[incarnation] = asyncio.get_running_loop().time()
+        await asyncio.sleep(AWAKE / 3)
+
+
+class Ear(logging.Handler):
+    """Hears which pass of which replica has just failed."""
+
+    last: tuple[object, str, float] = (None, "", 0.0)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if str(record.msg).startswith("The reaper's pass") and record.args:
+            now = asyncio.get_running_loop().time()
+            self.last = HOST.get(), str(cast(Any, record.args)[0]), now
+
+
+EAR = Ear(logging.WARNING)
+logging.getLogger("trimtab.pool").addHandler(EAR)
+
+
+class Stamps(Observed):
+    """Sees to it that a pass which says that it failed is not stamped."""
+
+    def __init__(self, here: Here) -> None:
+        self._here = here
+
+    def passed(self, name: str) -> None:
+        if EAR.last == (HOST.get(), name, asyncio.get_running_loop().time()):
+            self._here.broken(STAMPED, f"The pass over {name} was.")
 
 
 async def _answer(made: Replica, asked: Plain) -> Plain:
@@ -232,6 +263,7 @@ async def _answer(made: Replica, asked: Plain) -> Plain:
         "uid": grant.uid,
         "address": grant.address,
         "token": grant.token,
+        "epoch": grant.epoch,
     }
 
 
@@ -246,213 +278,7 @@ async def _persist(client: Client, wish: WorkerPool) -> None:
             await asyncio.sleep(1)
 
 
-# Workers
-
-
-async def worker(client: Client, here: Here) -> None:
-    """A model pod with the real gate: it says so if two use it at once."""
-    assert here.pod is not None
-    uid = here.pod["metadata"]["ownerReferences"][0]["uid"]
-    gate = Gate(uid.encode(), uid)
-    users: Counter[str] = Counter()
-
-    async def answer(message: bytes) -> bytes:
-        asked = msgspec.json.decode(message)
-        try:
-            if asked["uid"] != uid:
-                return b"another worker"
-            if asked["do"] == "use":
-                await use(asked["token"], asked["holder"])
-            elif asked["do"] == "begin":
-                gate.begin(
-                    asked["epoch"], checkout=asked["checkout"], tenant=asked["tenant"]
-                )
-                await gate.quiet()
-            elif asked["do"] == "clean":
-                gate.clean(asked["epoch"], checkout=asked["checkout"])
-                await gate.quiet(altogether=True)
-            elif asked["do"] == "activate":
-                gate.fence(asked["epoch"])
-        except Refused as error:
-            return str(error).encode()
-        return b"ok"
-
-    async def use(token: str, holder: str) -> None:
-        dropped = asyncio.Event()
-        passage = gate.admit(token, drop=dropped.set)
-        users[holder] += 1
-        if len(+users) > 1:
-            here.broken("a worker serves one at a time", f"{sorted(+users)} are here.")
-        try:
-            async with asyncio.timeout(0.5):
-                await dropped.wait()
-        except TimeoutError:
-            pass
-        finally:
-            users[holder] -= 1
-            passage.end()
-
-    here.serve(answer)
-    await asyncio.Event().wait()
-
-
-# Customers
-
-
-async def customer(client: Client, here: Here, *, town: Town) -> None:
-    """Has a worker now and then, and is sometimes gone without releasing it."""
-    mine = Customer(here, town)
-    async with asyncio.TaskGroup() as group:
-        renewing = group.create_task(mine.renew())
-        for _ in range(town.rounds):
-            await asyncio.sleep(random.uniform(0, 6))
-            await mine.round()
-        renewing.cancel()
-
-
-class Customer:
-    """One holder: its name, and what it has."""
-
-    def __init__(self, here: Here, town: Town) -> None:
-        self.here = here
-        self.town = town
-        self.holder = here.name
-        self.tenant = TENANTS[int(here.name.rpartition("-")[2])]
-        self.held: set[str] = set()
-
-    async def ask(self, what: str, **more: Any) -> Plain:
-        body = msgspec.json.encode({"do": what, "holder": self.holder, **more})
-        for attempt in range(20):
-            gateway = f"replica-{random.randrange(self.town.replicas)}"
-            with suppress(TrimtabError):
-                answer = await self.here.call(gateway, body, deadline=30.0)
-                found = cast(Plain, msgspec.json.decode(answer))
-                if "error" not in found or what == "release":
-                    return found
-            await asyncio.sleep(0.5 + attempt / 4)
-        return {"error": "nobody answers"}
-
-    async def renew(self) -> None:
-        while True:
-            await asyncio.sleep(OPTIONS.lease_seconds / 3)
-            await self.ask("renew", checkouts=sorted(self.held))
-
-    async def round(self) -> None:
-        grant = await self.ask(
-            "acquire", pool=random.choice(self.town.pools), tenant=self.tenant
-        )
-        if "error" in grant:
-            return
-        self.held.add(grant["checkout"])
-        for _ in range(random.randrange(4)):
-            await self.use(grant)
-            await asyncio.sleep(random.uniform(0, 2))
-        self.held.discard(grant["checkout"])
-        if random.random() < self.town.tidy:
-            await self.ask(
-                "release", checkout=grant["checkout"], worker=grant["worker"]
-            )
-
-    async def use(self, grant: Plain) -> None:
-        body = {"do": "use", "token": grant["token"], "holder": self.holder}
-        message = msgspec.json.encode({**body, "uid": grant["uid"]})
-        with suppress(TrimtabError):
-            await self.here.call(grant["address"], message, deadline=10.0)
-
-
-# Laws
-
-
-def _status(obj: Plain) -> Plain:
-    return cast(Plain, obj.get("status") or {})
-
-
-def _state(obj: Plain) -> State:
-    return State(_status(obj).get("state", "spawning"))
-
-
-def rows_move_as_they_may(server: Server, change: ObjectChange) -> Iterator[str]:
-    """Epochs never decrease, what is over never changes, moves are allowed ones."""
-    if change.resource != WORKERS or not change.before or not change.after:
-        return
-    old, new = _state(change.before), _state(change.after)
-    if new is not old and new not in ALLOWED[old]:
-        yield f"{change.key} went from {old.value} to {new.value}."
-    before, after = _status(change.before), _status(change.after)
-    if after.get("epoch", 0) < before.get("epoch", 0):
-        yield f"The epoch of {change.key} went down."
-    if old in TERMINAL and before != after:
-        yield f"{change.key} was over and has changed."
-    held, holds = before.get("checkout"), after.get("checkout")
-    if held and holds and held["id"] != holds["id"]:
-        yield f"{change.key} went from one checkout to another."
-
-
-def no_limit_is_exceeded(server: Server, change: ObjectChange) -> Iterator[str]:
-    """Of checked-out workers per tenant, and of living workers per pool."""
-    if change.resource != WORKERS:
-        return
-    tenants: Counter[tuple[str, str]] = Counter()
-    living: Counter[str] = Counter()
-    for each in server.of(WORKERS):
-        state, name = _state(each), each["spec"]["pool"]
-        living[name] += state not in TERMINAL
-        if state in TAKEN:
-            tenants[name, _status(each)["tenant"]] += 1
-    for name, count in living.items():
-        if count > MAX_WORKERS:
-            yield f"{name} has {count} workers."
-    for (name, tenant), count in tenants.items():
-        if tenant in TENANTS[::2] and count > PER_TENANT:
-            yield f"{tenant} has {count} workers of {name}."
-
-
-def nobodys_pod_is_deleted(server: Server, change: ObjectChange) -> Iterator[str]:
-    """A pod goes only after its row says that nobody is to have it.
-
-    Unless its node is lost, or it is evicted: that is no replica's doing.
-    """
-    ours = change.resource == PODS and change.writer.replica >= 0
-    if not ours or not change.before:
-        return
-    if change.after and "deletionTimestamp" not in change.after["metadata"]:
-        return
-    name = change.before["metadata"]["name"]
-    row = server.objects.get(f"{WORKERS}/default/{name}")
-    if row is not None and _state(row) in TAKEN:
-        yield f"The pod {name} is deleted while it is {_state(row).value}."
-
-
-def nothing_leaks(server: Server) -> Iterable[str]:
-    """At rest there is what minIdle wants, in every place, and nothing else."""
-    pools = [each["metadata"]["name"] for each in server.of(WORKER_POOLS)]
-    rows = {each["metadata"]["name"]: each for each in server.of(WORKERS)}
-    living = {name for name, each in rows.items() if _state(each) not in TERMINAL}
-    for name in sorted(living):
-        if _state(rows[name]) is not State.IDLE:
-            yield f"{name} is {_state(rows[name]).value} at rest."
-    idle = Counter(rows[name]["spec"]["pool"] for name in living)
-    if idle != dict.fromkeys(pools, MIN_IDLE):
-        yield f"Idle at rest: {dict(idle)}."
-    for resource in (PODS, "core/secrets"):
-        found = {each["metadata"]["name"] for each in server.of(resource)}
-        if found != living:
-            yield f"{resource}: {sorted(found ^ living)} do not match the rows."
-    if len(rows) > len(living):
-        yield f"{len(rows) - len(living)} ended rows were not pruned."
-    for lease in server.of("coordination.k8s.io/leases"):
-        if (lease["metadata"].get("labels") or {}).get(LABEL_ROLE) == "holder":
-            yield f"The lease {lease['metadata']['name']} of a dead holder stays."
-    for ledger in server.of(LEDGERS):
-        entries = _status(ledger).get("entries") or []
-        counted = {each["worker"] for each in entries}
-        of_pool = {n for n in living if rows[n]["spec"]["pool"] == _pool(ledger)}
-        if counted != (set() if ledger["spec"].get("tenant") else of_pool):
-            yield f"{ledger['metadata']['name']} counts {sorted(counted)}."
-
-
-def _pool(ledger: Plain) -> str:
-    return str(ledger["spec"]["pool"])
+# Scenarios
 
 
 def pool_scenario(town: Town = FULL, **changes: Any) -> Scenario:
@@ -468,8 +294,14 @@ def pool_scenario(town: Town = FULL, **changes: Any) -> Scenario:
         "programs": (replicas, customers),
         "images": {"worker": worker},
         "installs": KINDS,
-        "always": (rows_move_as_they_may, no_limit_is_exceeded, nobodys_pod_is_deleted),
-        "at_rest": (nothing_leaks,),
+        "always": (
+            rows_move_as_they_may,
+            epochs_rise,
+            TakenInTwoSwaps,
+            no_limit_is_exceeded,
+            nobodys_pod_is_deleted,
+        ),
+        "at_rest": (nothing_leaks, all_is_tidy),
         "same": False,
         "skew": 20.0,
         "seconds": 60.0,
@@ -477,3 +309,36 @@ def pool_scenario(town: Town = FULL, **changes: Any) -> Scenario:
         "rest": 45.0,
     }
     return Scenario(**{**given, **changes})
+
+
+async def usurper(client: Client, here: Here) -> None:
+    """Holds the leader's Lease, and does nothing with it: nobody leads."""
+    spec = {"holderIdentity": here.name, "leaseDurationSeconds": 3600}
+    metadata = {"name": LEADER, "namespace": "default"}
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+    with suppress(TrimtabError):
+        await client.create({**lease, "metadata": metadata, "spec": spec})
+    while True:
+        now = datetime.now(UTC).isoformat(timespec="microseconds")
+        renewed = spec | {"renewTime": now.replace("+00:00", "Z")}
+        with suppress(TrimtabError):
+            await client.patch(Lease, LEADER, {"spec": renewed}, namespace="default")
+        await asyncio.sleep(1)
+
+
+def leaderless_scenario(**changes: Any) -> Scenario:
+    """A town in which nobody ever leads: nothing leaks all the same."""
+    made = pool_scenario(LEADERLESS, **{"at_rest": (nothing_leaks,), **changes})
+    idle = Program("usurper", usurper, struck=False)
+    return msgspec.structs.replace(made, programs=(*made.programs, idle))
+
+
+def unled_scenario(**changes: Any) -> Scenario:
+    """A town in which replicas cannot renew now and then, and nothing else is slow."""
+    made = pool_scenario(UNLED, **{"faults": ("unled",), **changes})
+    return msgspec.structs.replace(made, always=(*made.always, NobodyDeadHandsOut))
+
+
+def lone_scenario(**changes: Any) -> Scenario:
+    """A town with one replica: what it has lost, nobody else takes up for it."""
+    return pool_scenario(LONE, **{"seconds": 30.0, **changes})

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import pytest
 
-from tests.pool.pool_world import SMALL, TINY, WORKERS, pool_scenario
+from tests.pool.pool_laws import WORKERS
+from tests.pool.pool_people import SMALL, TINY
+from tests.pool.pool_world import leaderless_scenario, pool_scenario, unled_scenario
 from trimtab.sim import Fault, Plan, Scenario, run
 from trimtab.sim.modes import Mode
 from trimtab.sim.plan import FaultKind
@@ -17,6 +19,7 @@ from trimtab.sim.search import Search, told
 from trimtab.sim.server import ObjectChange, Server
 
 SEEDS = 8
+FEW = 3
 MANY = 300
 LOST: tuple[FaultKind, ...] = ("lose-answer",)
 MODES: tuple[Mode, ...] = ("crash", "stop", "pause", "stale", "fail")
@@ -82,6 +85,20 @@ def test_a_town_does_all_that_workers_can_do() -> None:
 def test_random_runs_break_no_law() -> None:
     search = Search(pool_scenario())
     no_law_is_broken(search, (search.plan(seed) for seed in range(SEEDS)))
+
+
+@pytest.mark.simulation
+@pytest.mark.timeout(600)
+def test_nothing_leaks_where_nobody_ever_leads() -> None:
+    search = Search(leaderless_scenario())
+    no_law_is_broken(search, (search.plan(seed) for seed in range(FEW)))
+
+
+@pytest.mark.simulation
+@pytest.mark.timeout(600)
+def test_a_replica_that_cannot_renew_hands_out_nothing_when_others_may_reap() -> None:
+    search = Search(unled_scenario())
+    no_law_is_broken(search, (search.plan(seed) for seed in range(FEW)))
 
 
 @pytest.mark.simulation

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.pool.town import town
 from trimtab.testing import Cluster
 
@@ -41,3 +43,26 @@ async def test_a_worker_is_warm_exclusive_and_gone_when_its_time_is_up(
         await here.want("sql", minIdle=0)
         await here.empty()
         assert not [each for each in here.witnessed() if each["event"] == "shared"]
+
+
+@pytest.mark.simulation  # for its time: it runs where the real server does
+@pytest.mark.timeout(200)
+async def test_a_worker_is_activated_over_grpc_before_its_first_use(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    async with town(cluster, namespace, tmp_path) as here:
+        await here.make(
+            *("sql", "--grpc", "8446"),
+            minIdle=1,
+            maxWorkers=2,
+            activation={"protocol": "grpc", "port": 8446},
+        )
+        await here.open()
+        await here.until("sql", idle=1)
+        async with await here.connect("sql") as pool:
+            for _ in range(2):
+                async with pool.acquire(tenant="acme") as worker:
+                    assert (await worker.call("POST", "/witness")).status == 200
+        served = [each for each in here.witnessed() if each["event"] != "clean"]
+        assert [each["event"] for each in served] == ["activate", "serve", "serve"]
+        assert {each["tenant"] for each in served} == {"acme"}

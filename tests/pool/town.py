@@ -13,7 +13,7 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -22,11 +22,20 @@ from typing import Any
 from tests.kubelet.laptop import Laptop, laptop
 from trimtab import Client
 from trimtab.api import codec
-from trimtab.api.kinds import ConfigMap, Pod, Secret
+from trimtab.api.kinds import ConfigMap, Lease, Pod, Secret
+from trimtab.client import NotFound
 from trimtab.pool.client import Pool
 from trimtab.pool.gateway.service import NAME
 from trimtab.pool.keyring import TYPE
-from trimtab.pool.kinds import KINDS, LABEL_POOL, LABEL_WORKER, Worker, WorkerPool
+from trimtab.pool.kinds import (
+    KINDS,
+    LABEL_POOL,
+    LABEL_ROLE,
+    LABEL_WORKER,
+    Worker,
+    WorkerPool,
+)
+from trimtab.pool.replica import LEADER
 from trimtab.pool.states import TERMINAL
 from trimtab.testing import Cluster
 from trimtab.testing.operating import install
@@ -38,9 +47,11 @@ LEASE = 5.0
 Plain = dict[str, Any]
 
 
-def pool_of(name: str, namespace: str, records: Path, **spec: Any) -> Plain:
+def pool_of(
+    name: str, namespace: str, records: Path, arguments: Sequence[str], **spec: Any
+) -> Plain:
     """A pool whose workers are the worker program itself."""
-    command = [sys.executable, "-m", "trimtab.pool.worker"]
+    command = [sys.executable, "-m", "trimtab.pool.worker", *arguments]
     record = str(records / "$(TRIMTAB_WORKER).jsonl")
     container = {
         "name": "worker",
@@ -72,9 +83,20 @@ def pool_of(name: str, namespace: str, records: Path, **spec: Any) -> Plain:
 class Door:
     """One gateway process."""
 
-    def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, port: int, *, name: str
+    ) -> None:
         self.process = process
+        self.name = name
         self.url = f"https://127.0.0.1:{port}"
+
+    @property
+    def lives(self) -> bool:
+        return self.process.returncode is None
+
+    def is_called(self, incarnation: str) -> bool:
+        """Whether an incarnation is this process's."""
+        return incarnation.rpartition("-")[0] == self.name
 
     @property
     def pid(self) -> int:
@@ -105,19 +127,24 @@ class Town:
         self._logs: list[Path] = []
         self._folder = folder
 
-    async def open(self, *arguments: str) -> Door:
+    async def open(self, *arguments: str, kubeconfig: Path | None = None) -> Door:
         """Start a gateway, and wait until it serves."""
-        path = self._folder / f"gateway-{len(self._logs)}.log"
+        name = f"gateway-{len(self._logs)}"
+        path = self._folder / f"{name}.log"
         self._logs.append(path)
         with path.open("wb") as log:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "trimtab", "pool", "serve", "--port", "0"),
-                *("--kubeconfig", str(self.cluster.kubeconfig)),
+                *("--kubeconfig", str(kubeconfig or self.cluster.kubeconfig)),
                 *("--namespace", self.namespace, "--namespaces", self.namespace),
                 *("--lease", str(LEASE), "--grace", "1", "--period", "0.5"),
-                *("--endpoints", "-1", *arguments),
+                *("--keep", "2", "--endpoints", "-1", *arguments),
                 stderr=log,
-                env={**os.environ, "PYTHONPATH": str(SOURCE / "src")},
+                env={
+                    **os.environ,
+                    "PYTHONPATH": str(SOURCE / "src"),
+                    "POD_NAME": name,
+                },
             )
 
         def port() -> int:
@@ -127,9 +154,24 @@ class Town:
             return int(served[1]) if served else 0
 
         found = await eventually(port, within=30.0, every=0.1)
-        door = Door(process, found)
+        door = Door(process, found, name=name)
         self.doors.append(door)
         return door
+
+    async def led(self) -> Door:
+        """The gateway that leads, as soon as one that lives does."""
+        door = await eventually(self._leader, within=30.0)
+        assert door is not None
+        return door
+
+    async def _leader(self) -> Door | None:
+        try:
+            lease = await self.client.get(Lease, LEADER, namespace=self.namespace)
+        except NotFound:
+            return None
+        holder = lease.spec.holderIdentity or ""
+        living = (door for door in self.doors if door.lives)
+        return next((door for door in living if door.is_called(holder)), None)
 
     def log(self) -> str:
         """What the gateways said, for whoever reads a failure."""
@@ -161,15 +203,17 @@ class Town:
         assert process.returncode == 0
         return said.decode()
 
-    async def make(self, name: str, **spec: Any) -> None:
-        plain = pool_of(name, self.namespace, self.records, **spec)
+    async def make(self, name: str, *arguments: str, **spec: Any) -> None:
+        """Make a pool; the arguments are its workers'."""
+        plain = pool_of(name, self.namespace, self.records, arguments, **spec)
         await self.client.create(codec.decode(WorkerPool, codec.encode(plain)))
 
-    async def connect(self, pool: str, *doors: Door, seed: int = 1) -> Pool:
+    async def connect(self, pool: str, *doors: Door | str, seed: int = 1) -> Pool:
         token = (await self.client.token("clients", namespace=self.namespace)).token
         found = await self.client.get(ConfigMap, NAME, namespace=self.namespace)
+        chosen = doors or self.doors
         return Pool.connect(
-            [door.url for door in doors or self.doors],
+            [each if isinstance(each, str) else each.url for each in chosen],
             pool=f"{self.namespace}/{pool}",
             token=token,
             ca=found.data["ca.crt"].encode(),
@@ -206,7 +250,7 @@ class Town:
     async def states(self, pool: str = "") -> Counter[str]:
         return Counter(each.status.state.value for each in await self.workers(pool))
 
-    async def until(self, pool: str, *, within: float = 30.0, **counts: int) -> None:
+    async def until(self, pool: str, *, within: float = 60.0, **counts: int) -> None:
         """Wait until there are so many workers of these states."""
 
         async def look() -> bool:
@@ -243,7 +287,17 @@ class Town:
             ],
         }
 
-    async def empty(self, *, within: float = 60.0) -> None:
+    async def traces(self) -> list[str]:
+        """Ended rows, and Leases of holders and of gateways that are no more."""
+        rows = [each.metadata.name for each in await self.workers()]
+        found = self.client.list(Lease, namespace=self.namespace, labels=LABEL_ROLE)
+        named = [each.spec.holderIdentity or "" async for each in found]
+        living = [door for door in self.doors if door.lives]
+        return rows + [
+            name for name in named if not any(door.is_called(name) for door in living)
+        ]
+
+    async def empty(self, *, within: float = 90.0) -> None:
         """Wait until nothing of any worker is left."""
 
         async def look() -> bool:
@@ -270,10 +324,12 @@ class Town:
 
 
 @asynccontextmanager
-async def town(cluster: Cluster, namespace: str, folder: Path) -> AsyncIterator[Town]:
+async def town(
+    cluster: Cluster, namespace: str, folder: Path, **options: Any
+) -> AsyncIterator[Town]:
     """A town without gateways and pools; all processes are gone at the end."""
     plenty = {"cpu": "100", "memory": "1000Gi"}
-    async with laptop(cluster, namespace, folder, capacity=plenty) as here:
+    async with laptop(cluster, namespace, folder, capacity=plenty, **options) as here:
         await install(here.client, *KINDS)
         made = Town(cluster, here, folder)
         await made.allow()
@@ -284,5 +340,5 @@ async def town(cluster: Cluster, namespace: str, folder: Path) -> AsyncIterator[
             raise
         finally:
             for door in made.doors:
-                if door.process.returncode is None:
+                if door.lives:
                     await door.kill()

@@ -37,9 +37,12 @@ def write_secret(folder: Path, *, authority: Authority) -> bytes:
 class Process:
     """One run of the worker program."""
 
-    def __init__(self, process: asyncio.subprocess.Process, target: Target) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, target: Target, *, grpc: int
+    ) -> None:
         self.process = process
         self.target = target
+        self.grpc = grpc
         self.caller = Caller()
         self.calls = HttpCalls(self.caller)
 
@@ -94,10 +97,12 @@ async def worker(
         env={**os.environ, "PYTHONPATH": f"{SOURCE / 'src'}:{SOURCE}"},
     )
     assert process.stderr is not None
-    line = b""
+    line, grpc = b"", 0
     while b"port " not in line:
         line = await process.stderr.readline()
         assert line, "the worker ended before it served"
+        if line.startswith(b"INFO gRPC"):
+            grpc = int(line.rpartition(b" ")[2].strip(b".\n"))
     target = Target(
         name=NAME,
         uid=UID,
@@ -107,7 +112,7 @@ async def worker(
         key=key,
         bearer=secrets.control(key, UID),
     )
-    made = Process(process, target)
+    made = Process(process, target, grpc=grpc)
     try:
         yield made
     finally:

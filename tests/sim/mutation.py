@@ -121,7 +121,8 @@ def search(name: str, *, starts: Sequence[int], most: int) -> Iterator[Outcome]:
     worlds = importlib.import_module("tests.sim.worlds")
     # What is systematic tries every write, so there should not be many.
     less = {} if chosen.mode == "random" else {"seconds": 30.0, "objects": 2}
-    made = worlds.SCENARIOS[chosen.scenario](**less)
+    scenarios = {**worlds.SCENARIOS, **worlds.STUDIOS}
+    made = scenarios[chosen.scenario](**less)
     from trimtab.sim.provided import provided
     from trimtab.sim.search import Search
 

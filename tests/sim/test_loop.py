@@ -7,6 +7,7 @@ import gc
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
@@ -284,4 +285,20 @@ def test_an_answer_that_comes_for_the_dead_is_no_failure() -> None:
         answer.set_exception(OSError("It came too late."))
 
     simulate(main, seed=1)
+    assert heard == []
+
+
+def test_nobody_is_warned_of_what_the_dead_had_not_begun() -> None:
+    async def main(loop: SimLoop) -> None:
+        host = Host("a", random=Random(1))
+        context = copy_context()
+        context.run(HOST.set, host)
+        task = loop.begin(asyncio.sleep(1), context=context)
+        loop.bury(host)
+        await asyncio.sleep(1)
+        assert not task.done()
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        simulate(main, seed=1)
     assert heard == []

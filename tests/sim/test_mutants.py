@@ -16,6 +16,8 @@ from tests.sim.mutation import ROOT, Outcome, mutant, names
 
 SEEDS = 90
 QUICK = ("lost-retry",)
+POOL = [each for each in names() if each.startswith("pool-")]
+"""Those of the pool: a run of its town takes seconds."""
 
 
 def outcome(name: str, *, most: int) -> Outcome:
@@ -41,9 +43,20 @@ def test_a_bug_that_any_run_shows_is_found_at_once(name: str) -> None:
     assert outcome(name, most=2).seeds in (1, 2)
 
 
-@pytest.mark.simulation
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", [each for each in names() if each not in QUICK])
-def test_a_bug_is_found(name: str) -> None:
+def is_found(name: str) -> None:
     found = outcome(name, most=SEEDS)
     assert found.seeds, f"{mutant(name).bug}: no law of the simulation sees it"
+
+
+@pytest.mark.simulation
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", sorted({*names()} - {*QUICK, *POOL}))
+def test_a_bug_is_found(name: str) -> None:
+    is_found(name)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", POOL)
+def test_a_bug_of_the_pool_is_found(name: str) -> None:
+    is_found(name)

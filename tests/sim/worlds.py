@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tests.sim import shops
 from tests.sim.tokens import token_scenario
@@ -37,8 +37,41 @@ def website_scenario(**changes: object) -> Scenario:
     return Scenario(operator=website.app, **changes)  # type: ignore[arg-type]
 
 
-SCENARIOS = {
+def town(name: str) -> Callable[..., Scenario]:
+    """A scenario of the pool."""
+
+    def made(**changes: object) -> Scenario:
+        world = importlib.import_module("tests.pool.pool_world")
+        scenario: Scenario = getattr(world, name)(**changes)
+        return scenario
+
+    return made
+
+
+SCENARIOS: dict[str, Callable[..., Scenario]] = {
     "shops": shop_scenario,
     "tokens": token_scenario,
     "websites": website_scenario,
+    "town": town("pool_scenario"),
+    "leaderless town": town("leaderless_scenario"),
+    "unled town": town("unled_scenario"),
+    "lone town": town("lone_scenario"),
 }
+
+
+def studio(module: str, name: str) -> Callable[..., Scenario]:
+    """A scenario of video scoring."""
+
+    def made(**changes: object) -> Scenario:
+        scenario: Scenario = getattr(importlib.import_module(module), name)(**changes)
+        return scenario
+
+    return made
+
+
+STUDIOS: dict[str, Callable[..., Scenario]] = {
+    "studio": studio("tests.operators.vmafx.studio", "studio_scenario"),
+    "told studio": studio("tests.sim.studios", "told_scenario"),
+    "cut-off studio": studio("tests.sim.studios", "cut_off_scenario"),
+}
+"""Searched by tests of their own, and for mutants."""

@@ -95,8 +95,9 @@ async def _get(
 ) -> int:
     context: ssl.SSLContext | None = None
     if secure:
-        # A pod's certificate names no loopback address, and a kubelet checks none.
-        context = ssl.create_default_context()
+        # A pod's certificate names no loopback address, and a kubelet checks none; so
+        # none of the authorities are read that the system trusts, at 20 ms each time.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     reader, writer = await asyncio.open_connection(host, port, ssl=context)

@@ -132,7 +132,7 @@ class Claimer:
             self._leave(pool, request.tenant, checkout.id)
             raise
         except (Stale, Impossible) as error:
-            row = error.row if isinstance(error, Stale) else None
+            row: Worker | None = error.row if isinstance(error, Stale) else None
             if row is not None and carries(row, checkout.id):
                 return row  # it is ours, and somebody has written on top of it
             self._leave(pool, request.tenant, checkout.id)

@@ -1,7 +1,8 @@
 """Calls to workers over HTTPS: what a gateway gives to the pool it serves.
 
 A worker is known by its certificate, which carries its name and is signed by its pool's
-authority; the gateway is known by an HMAC that only the two can make.
+authority; the gateway is known by an HMAC that only the two can make. Where a pool says
+so, the activation goes over gRPC (:mod:`trimtab.pool.grpccalls`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from trimtab.pool import grpccalls
 from trimtab.pool.calling import Caller, NoReply, Place
 from trimtab.pool.calls import CallFailed, Target
 from trimtab.pool.kinds import Activation
@@ -44,11 +46,11 @@ class HttpCalls:
     async def activate(
         self, target: Target, *, epoch: int, tenant: str, activation: Activation
     ) -> None:
-        if activation.protocol != "http":
-            raise CallFailed(
-                f"Worker {target.name} is to be activated by {activation.protocol}, "
-                "which this gateway does not speak; use http."
+        if activation.protocol == "grpc":
+            await grpccalls.activate(
+                target, epoch=epoch, tenant=tenant, activation=activation
             )
+            return
         if activation.port is not None:
             target = msgspec.structs.replace(target, port=activation.port)
         body = {"epoch": epoch, "tenant": tenant}

@@ -2,28 +2,38 @@
 
 The authority is kept in the Secret ``<pool>-ca``, owned by the pool. Two replicas that
 make it at one moment end with the same: the second one's create is refused, and it
-reads. A worker's keys are read from its Secret once.
+reads. Before it expires it is followed by another (:mod:`trimtab.pool.rotating`), of
+which everybody hears by looking again now and then. A worker's keys are read from its
+Secret once.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from random import Random
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from trimtab.api import Metadata, Resource, owner_of
 from trimtab.api.kinds import Secret
-from trimtab.client import AlreadyExists, Client, NotFound
+from trimtab.client import AlreadyExists, Client, NotFound, TrimtabError
 from trimtab.pool import secrets
 from trimtab.pool.calls import CallFailed, Target
 from trimtab.pool.kinds import LABEL_POOL, LABEL_WORKER, Worker, WorkerPool
+from trimtab.pool.rotating import authority_of, rotated
 from trimtab.pool.secrets import Authority
 
 AUTHORITIES: Final = 256
 KEYS: Final = 16 * 1024
 """So many are held in memory; what is over that is read again when it is needed."""
 TYPE: Final = "trimtab.dev/worker"
+LOOK_AGAIN: Final = timedelta(minutes=10)
+"""How old what we know of an authority may be; below what another needs to ripen."""
+
+logger = logging.getLogger("trimtab.pool")
 
 T = TypeVar("T")
 
@@ -53,11 +63,19 @@ class Recent(Generic[T]):
         return value
 
 
+class Known(NamedTuple):
+    """An authority, and when we looked."""
+
+    authority: Authority
+    at: datetime
+
+
 class SecretKeyring:
     """Keeps keys in Secrets.
 
-    Guarantees: at most one authority is ever made for a pool, unless its Secret is
-    deleted. No key shows in a repr or in a message.
+    Guarantees: at most one authority at a time signs for a pool, unless its Secret is
+    deleted; the next one signs when every keyring has heard of it. No key shows in a
+    repr or in a message.
 
     Assumptions: ``random`` is a ``SystemRandom``; whoever can foresee it can make
     tokens.
@@ -69,15 +87,19 @@ class SecretKeyring:
         self._client = client
         self._now = now
         self._random = random
-        self._authorities: Recent[Authority] = Recent(AUTHORITIES)
+        self._authorities: Recent[Known] = Recent(AUTHORITIES)
+        """By the uid of the pool."""
         self._targets: Recent[Target] = Recent(KEYS)
         self._shared: dict[bytes, bytes] = {}
 
     async def authority(self, pool: Resource) -> Authority:
         """The authority of a pool that was read from the server, made if need be."""
-        uid = pool.metadata.uid
+        uid, now = pool.metadata.uid, self._now()
         known = self._authorities.get(uid)
-        return known or self._authorities.put(uid, await self._found_or_made(pool))
+        if known is not None and abs(now - known.at) < LOOK_AGAIN:
+            return known.authority
+        made = await self._found_or_made(pool)
+        return self._authorities.put(uid, Known(made, now)).authority
 
     async def secret(self, worker: Worker, *, pool: WorkerPool) -> Secret:
         """The Secret that a new worker gets, under its own name; nothing is created."""
@@ -127,9 +149,12 @@ class SecretKeyring:
         Errors: :class:`CallFailed` when its Secret is gone or cannot be read.
         """
         uid, status = worker.metadata.uid, worker.status
+        trusted = await self._trusted(worker)
         known = self._targets.get(uid)
         if known is not None and known.address == status.address:
-            return known
+            if trusted is None or known.ca is trusted:
+                return known
+            return self._targets.put(uid, msgspec.structs.replace(known, ca=trusted))
         name, namespace = worker.metadata.name, worker.metadata.namespace
         try:
             found = await self._client.get(Secret, name, namespace=namespace)
@@ -144,11 +169,34 @@ class SecretKeyring:
             uid=uid,
             address=status.address,
             port=status.port or 0,
-            ca=self._same(ca),
+            ca=trusted or self._same(ca),
             key=key,
             bearer=secrets.control(key, uid),
         )
         return self._targets.put(uid, target)
+
+    async def _trusted(self, worker: Worker) -> bytes | None:
+        """Whom to trust for a pool's workers; None if only its worker's Secret knows.
+
+        While the API server does not answer, what was known stays.
+        """
+        uid = next((each.uid for each in worker.metadata.ownerReferences), "")
+        known, now = self._authorities.get(uid), self._now()
+        if not uid or (known is not None and abs(now - known.at) < LOOK_AGAIN):
+            return known.authority.pem if known else None
+        if known is not None:  # who comes meanwhile need not look as well
+            self._authorities.put(uid, known._replace(at=now))
+        pool, namespace = worker.spec.pool, worker.metadata.namespace
+        name = authority_name(pool)
+        try:
+            found = await self._client.get(Secret, name, namespace=namespace)
+            made = await _followed(self._client, found, title=_title(pool), now=now)
+        except TrimtabError as error:
+            logger.warning("The authority %s cannot be read: %s", name, error)
+            return known.authority.pem if known else None
+        if known is not None and known.authority.pem == made.pem:
+            made = known.authority  # the same bytes for all who have them
+        return self._authorities.put(uid, Known(made, now)).authority.pem
 
     def token(self, target: Target, *, checkout: str, epoch: int) -> str:
         """What the holder of a checkout shows to the worker."""
@@ -170,15 +218,23 @@ class SecretKeyring:
                 labels={LABEL_POOL: name},
                 ownerReferences=[owner_of(pool, controller=False)],
             ),
-            title=f"pool {name}",
+            title=_title(name),
             now=self._now,
         )
+
+
+def _title(pool: str) -> str:
+    return f"pool {pool}"
 
 
 async def stored_authority(
     client: Client, metadata: Metadata, *, title: str, now: Callable[[], datetime]
 ) -> Authority:
-    """The authority that a Secret holds; it is made if there is none."""
+    """The authority that a Secret holds; it is made if there is none.
+
+    One that expires before long is followed by another, in two steps: see
+    :mod:`trimtab.pool.rotating`. Where that fails, the present one does for now.
+    """
     name, namespace = metadata.name, metadata.namespace
     try:
         found = await client.get(Secret, name, namespace=namespace)
@@ -191,4 +247,32 @@ async def stored_authority(
             return made
         except AlreadyExists:
             found = await client.get(Secret, name, namespace=namespace)
-    return Authority.of_data(dict(found.data))
+    return await _followed(client, found, title=title, now=now())
+
+
+async def _followed(
+    client: Client, found: Secret, *, title: str, now: datetime
+) -> Authority:
+    """The authority of a Secret, after the step of its rotation that is due, if any."""
+    data, name = rotated(found.data, title=title, now=now), found.metadata.name
+    if data is not None:
+        try:
+            found = await _swapped(client, found, data)
+            logger.info("The authority %s is followed by another.", name)
+        except TrimtabError as error:
+            logger.warning("The authority %s was not rotated: %s", name, error)
+    return authority_of(found.data)
+
+
+async def _swapped(client: Client, found: Secret, data: dict[str, bytes]) -> Secret:
+    """The Secret with other data, if nobody else has written it."""
+    gone = {key: None for key in found.data if key not in data}
+    body = {
+        "metadata": {
+            "uid": found.metadata.uid,
+            "resourceVersion": found.metadata.resourceVersion,
+        },
+        "data": {**Secret(metadata=Metadata(), data=data).data, **gone},
+    }
+    name, namespace = found.metadata.name, found.metadata.namespace
+    return await client.patch(Secret, name, body, namespace=namespace)

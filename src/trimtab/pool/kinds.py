@@ -76,7 +76,12 @@ class Activation(Object):
     """The call that binds an idle worker to a tenant before its first use."""
 
     protocol: Literal["http", "grpc"] = "http"
-    path: str = field(default="/activate", max_length=1024)
+    path: str = field(
+        default="/activate",
+        max_length=1024,
+        doc="Over gRPC the full name of a method; default: that of "
+        "trimtab.pool.v1.Activation.",
+    )
     port: int | None = field(default=None, minimum=1, maximum=65535)
     timeout: int = field(default=60, minimum=1, doc="Seconds for one call.")
 

@@ -176,11 +176,6 @@ class Holders:
             raise
         self._prune(now)
 
-    async def remove(self, holder: str) -> None:
-        """The holder said that it has nothing any more."""
-        self._renewed.pop(holder, None)
-        await self._leases.remove(holder, role="holder")
-
     def _prune(self, now: float) -> None:
         if len(self._renewed) > 64:
             since = now - 2 * self._options.duration

@@ -53,7 +53,7 @@ class Retirer:
     async def finish(self, worker: Worker, *, origin: Origin) -> None:
         """Take a draining worker without a checkout to its end."""
         status = transitions.retire(worker)
-        await self._delete(worker)
+        await self._delete(worker, Pod, Secret)
         ended = await self._parts.rows.swap(
             worker, status, operation=Operation.RETIRE, origin=origin
         )
@@ -62,10 +62,12 @@ class Retirer:
     async def lose(self, worker: Worker, reason: Reason, *, origin: Origin) -> None:
         """Its pod ended by itself: so did the worker."""
         status = transitions.lose(worker, reason=reason)
+        # First: nobody looks for Secrets of rows that are over, as for their pods.
+        await self._delete(worker, Secret)
         ended = await self._parts.rows.swap(
             worker, status, operation=Operation.RETIRE, origin=origin
         )
-        await self._delete(ended)
+        await self._delete(ended, Pod)
         await self.left(worker)
         await self._free_slot(ended)
 
@@ -80,8 +82,7 @@ class Retirer:
         if pool is not None:
             await self._parts.accounts.leave(pool, "", [worker.metadata.name])
 
-    async def _delete(self, worker: Worker) -> None:
-        kinds: tuple[type[Resource], ...] = (Pod, Secret)
+    async def _delete(self, worker: Worker, *kinds: type[Resource]) -> None:
         for kind in kinds:
             try:
                 await self._parts.client.delete(

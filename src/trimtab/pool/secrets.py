@@ -83,7 +83,8 @@ class Authority:
 
     def __init__(self, certificate: bytes, private: bytes) -> None:
         self.pem = certificate
-        """Its own certificate: whom clients and gateways trust."""
+        """Whom clients and gateways trust: its own certificate, and perhaps those of
+        authorities before and after it."""
         self._private = private
         self._parts: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None = None
 
@@ -115,6 +116,20 @@ class Authority:
             )
         return cls(data[AUTHORITY], data[AUTHORITY_PRIVATE])
 
+    def beside(self, others: bytes) -> Authority:
+        """The same one, beside which others are trusted."""
+        return Authority(self.pem + others, self._private)
+
+    @property
+    def expires(self) -> datetime:
+        """When nobody trusts it any more."""
+        return self._certificate().not_valid_after_utc
+
+    @property
+    def made(self) -> datetime:
+        """When it was made."""
+        return self._certificate().not_valid_before_utc + SKEW
+
     def data(self) -> dict[str, bytes]:
         """What goes into its Secret."""
         return {AUTHORITY: self.pem, AUTHORITY_PRIVATE: self._private}
@@ -126,7 +141,7 @@ class Authority:
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         certificate, signer = self._loaded()
-        key, until = _new_key(), now + lifetime
+        key, until = _new_key(), min(now + lifetime, certificate.not_valid_after_utc)
         subject = _name(names[0][:64])
         others = [_reached_under(name) for name in names]
         purpose = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
@@ -145,10 +160,16 @@ class Authority:
             certificate=_signed(made, signer), private=_private_pem(key), expires=until
         )
 
+    def _certificate(self) -> x509.Certificate:
+        """Its own; others come after it."""
+        _require()
+        from cryptography import x509
+
+        return x509.load_pem_x509_certificate(self.pem)
+
     def _loaded(self) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
         if self._parts is None:
             _require()
-            from cryptography import x509
             from cryptography.hazmat.primitives.asymmetric import ec
             from cryptography.hazmat.primitives.serialization import (
                 load_pem_private_key,
@@ -160,7 +181,7 @@ class Authority:
                     "The key of the pool's authority is not one that this program "
                     "makes; delete its Secret, and a new one is made."
                 )
-            self._parts = x509.load_pem_x509_certificate(self.pem), key
+            self._parts = self._certificate(), key
         return self._parts
 
 

@@ -1,38 +1,24 @@
 """Swapping: the one way to write a worker's row, a compare-and-swap.
 
-A write names the uid and the revision it was decided on, so of several writers one
-wins. If its answer is lost, the row is read again: what carries exactly what was
-written is ours. If the row is as it was, it is fenced, so that the write cannot come to
-pass any more; and then, or if it carries anything else, we are :class:`Stale`.
+How it is done is in :mod:`trimtab.runtime.swapping`; here it is said of what, and each
+write is counted by what it was for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from trimtab.api import wire
-from trimtab.client import Ambiguous, Client, Conflict, NotFound, TrimtabError
+from trimtab.client import Client
 from trimtab.pool import transitions
 from trimtab.pool.kinds import Worker, WorkerStatus
 from trimtab.pool.states import Operation, Origin, Outcome
-
-STEP_TRIES: Final = 8
-SETTLE_TRIES: Final = 4
+from trimtab.runtime import swapping
+from trimtab.runtime.swapping import Part, Swaps
+from trimtab.runtime.swapping import Stale as Stale
 
 Count = Callable[[Operation, Outcome, Origin], None]
-
-
-class Stale(TrimtabError):
-    """Somebody else wrote first, or the row is gone; nothing was written by us.
-
-    ``row`` is what is there now, where that is known.
-    """
-
-    def __init__(self, message: str, *, row: Worker | None = None) -> None:
-        super().__init__(message)
-        self.row = row
 
 
 class Rows:
@@ -50,9 +36,7 @@ class Rows:
         gone: Callable[[Worker], None],
         count: Count,
     ) -> None:
-        self._client = client
-        self._saw = saw
-        self._gone = gone
+        self._swaps = Swaps(client, STATUS, saw=saw, gone=gone)
         self._count = count
 
     async def swap(
@@ -72,30 +56,8 @@ class Rows:
         Errors: :class:`Stale` when the row was not as ``worker`` any more. Any other
         error means that nobody knows: the row must be read before it is used.
         """
-        try:
-            written, outcome = await self._write(worker, status)
-        except Stale:
-            self._count(operation, Outcome.STALE, origin)
-            raise
-        except TrimtabError:
-            self._count(operation, Outcome.FAILED, origin)
-            raise
-        self._count(operation, outcome, origin)
-        self._saw(written)
-        return written
-
-    async def _write(
-        self, worker: Worker, status: WorkerStatus
-    ) -> tuple[Worker, Outcome]:
-        try:
-            return await self._patch(worker, status), Outcome.WRITTEN
-        except Conflict:
-            raise Stale(f"{worker} was written by somebody else first.") from None
-        except NotFound:
-            self._gone(worker)
-            raise Stale(f"{worker} is gone.") from None
-        except Ambiguous:
-            return await self._settle(worker, status), Outcome.RECOVERED
+        count = self._counting(operation, origin)
+        return await self._swaps.swap(worker, status, count=count)
 
     async def step(
         self,
@@ -112,66 +74,17 @@ class Rows:
 
         Errors: as those of :meth:`swap`, and those of ``make``.
         """
-        for _ in range(STEP_TRIES):
-            try:
-                return await self.swap(
-                    worker, make(worker), operation=operation, origin=origin
-                )
-            except Stale as stale:
-                worker = stale.row or await self.read(worker)
-        raise Stale(f"{worker} was written by others {STEP_TRIES} times in a row.")
+        count = self._counting(operation, origin)
+        return await self._swaps.step(worker, make, count=count)
 
     async def read(self, worker: Worker) -> Worker:
         """The row as it is now. Errors: :class:`Stale` if it is gone."""
-        namespace, name = worker.key
-        try:
-            found = await self._client.get(Worker, name, namespace=namespace)
-        except NotFound:
-            self._gone(worker)
-            raise Stale(f"{worker} is gone.") from None
-        if found.metadata.uid != worker.metadata.uid:
-            self._gone(worker)
-            raise Stale(f"{worker} is another one now.") from None
-        self._saw(found)
-        return found
+        return await self._swaps.read(worker)
 
-    async def _patch(self, worker: Worker, status: WorkerStatus) -> Worker:
-        metadata = worker.metadata
-        body = {
-            "metadata": {
-                "uid": metadata.uid,
-                "resourceVersion": metadata.resourceVersion,
-            },
-            "status": changes(worker.status, status),
-        }
-        return await self._client.patch(
-            Worker,
-            metadata.name,
-            body,
-            namespace=metadata.namespace,
-            subresource="status",
-        )
-
-    async def _settle(self, worker: Worker, status: WorkerStatus) -> Worker:
-        """Find out whether a write happened whose answer was lost.
-
-        Where the row is as it was, the write may still be on its way: then the row is
-        fenced, and either that write fails from now on, or it was faster.
-
-        Errors: :class:`Stale` if it did not happen, and never will.
-        """
-        for _ in range(SETTLE_TRIES):
-            found = await self.read(worker)
-            # On the wire, where times have no parts of seconds.
-            if wire(found.status) == wire(status):
-                return found
-            if found.metadata.resourceVersion != worker.metadata.resourceVersion:
-                raise Stale(f"{worker} carries another write.", row=found)
-            with suppress(Conflict, Ambiguous):
-                fenced = await self._patch(found, transitions.fence(found))
-                self._saw(fenced)
-                raise Stale(f"{worker} was not written.", row=fenced)
-        raise Ambiguous(f"Nobody can tell what became of a write to {worker}.")
+    def _counting(
+        self, operation: Operation, origin: Origin
+    ) -> Callable[[swapping.Outcome], None]:
+        return lambda outcome: self._count(operation, Outcome(outcome), origin)
 
 
 def changes(old: WorkerStatus, new: WorkerStatus) -> dict[str, Any]:
@@ -179,7 +92,12 @@ def changes(old: WorkerStatus, new: WorkerStatus) -> dict[str, Any]:
 
     A row that was never written gets all of it, so that people see its state.
     """
-    before = wire(old) if old.owner else {}
-    after = wire(new)
-    changed = {key: value for key, value in after.items() if before.get(key) != value}
-    return changed | {key: None for key in before if key not in after}
+    return swapping.difference(wire(old) if old.owner else {}, wire(new))
+
+
+STATUS = Part(
+    Worker,
+    value=lambda worker: worker.status,
+    patch=lambda worker, status: changes(worker.status, status),
+    fence=transitions.fence,
+)

@@ -22,7 +22,7 @@ def pools(found: Sequence[WorkerPool]) -> list[str]:
         )
         for each in sorted(found, key=lambda pool: pool.key)
     ]
-    return _table(POOLS, rows)
+    return table(POOLS, rows)
 
 
 def workers(found: Sequence[Worker], *, ended: bool) -> list[str]:
@@ -40,7 +40,7 @@ def workers(found: Sequence[Worker], *, ended: bool) -> list[str]:
         for each in sorted(found, key=lambda worker: worker.key)
         if ended or each.status.state not in TERMINAL
     ]
-    return _table(WORKERS, rows)
+    return table(WORKERS, rows)
 
 
 def _counts(pool: WorkerPool) -> tuple[int, ...]:
@@ -48,7 +48,7 @@ def _counts(pool: WorkerPool) -> tuple[int, ...]:
     return status.idle, status.hot, status.hotIdle, status.spawning, status.draining
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     return [
         "  ".join(

@@ -53,15 +53,17 @@ class Laws:
         self.writes = 0
         """By replicas, of what the operator is about."""
         self.last_write = 0.0
+        """Or the last Event: what is at rest is not told of any more."""
         self._clock = server.time
         server.follow(self.changed)
 
     def changed(self, change: ObjectChange) -> None:
         resource = change.resource
         replica = change.writer.replica >= 0
+        if replica and resource != LEASES:
+            self.last_write = self._clock()
         if replica and resource != LEASES and resource not in EVENTS:
             self.writes += 1
-            self.last_write = self._clock()
             self._no_storm(change.key)
             if self._fenced and not change.writer.program:
                 self._one_leader(change)

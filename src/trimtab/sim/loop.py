@@ -305,7 +305,7 @@ class SimLoop(asyncio.BaseEventLoop):
         host.alive = False
         self._buried.add(host)
         for task in self.tasks_of(host):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            task.bury()
             self._graves.append(task)
         plain = [each for each in self._plain if not self._is_buried(each)]
         self._plain = deque(plain)

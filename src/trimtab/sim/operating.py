@@ -15,6 +15,7 @@ from trimtab.client import Client
 from trimtab.runtime.definitions import Definition, Handler, is_asynchronous
 from trimtab.runtime.manager import Manager, ManagerOptions
 from trimtab.runtime.operator import Operator
+from trimtab.runtime.webhooks.declarations import Declarations
 from trimtab.sim.hosts import Host
 from trimtab.sim.plan import Fault
 from trimtab.sim.replica import Replica, Surroundings
@@ -96,6 +97,7 @@ class OperatorReplica(Replica):
     def _observed(self, operator: Operator) -> Operator:
         """The operator, each of whose handlers is seen to begin and to end."""
         seen = copy(operator)
+        seen.webhooks = Declarations()  # they need a network
         controllers = tuple(self._seen(each) for each in operator.controllers())
         seen.controllers = lambda: controllers  # type: ignore[method-assign]
         return seen

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from inspect import CORO_CREATED, getcoroutinestate, iscoroutine
 from typing import Any
 from weakref import ref
 
@@ -38,6 +39,17 @@ class SimTask(asyncio.Task[Any]):
 
     def __hash__(self) -> int:
         return self.number
+
+    def bury(self) -> None:
+        """Its host is no more: it stays as it is, and nobody is told when it is let go.
+
+        What has not taken a step yet is closed: it has nothing to clean up, and Python
+        would warn of a coroutine that was never awaited.
+        """
+        self._log_destroy_pending = False
+        work = self.get_coro()
+        if iscoroutine(work) and getcoroutinestate(work) == CORO_CREATED:
+            work.close()
 
 
 class OrderedWeakSet:

@@ -95,8 +95,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def made(self) -> tuple[type[Resource], ...]:
         """The kinds that people make."""
-        reconciled = self.operator.kinds() if self.operator else ()
-        return tuple(self.kinds) or reconciled
+        reconciled = dict.fromkeys(each.kind for each in self.definitions)
+        return tuple(self.kinds) or tuple(reconciled)
 
     @property
     def definitions(self) -> tuple[Definition, ...]:

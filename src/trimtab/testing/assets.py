@@ -24,13 +24,25 @@ HELM_VERSION = "v4.3.1"
 KWOK_VERSION = "v0.8.0"
 """The KWOK that plays nodes and kubelets; hack/cluster/kwok/go.mod pins it."""
 
-VERSIONS = {"etcd": ETCD_VERSION, "helm": HELM_VERSION, "kwok": KWOK_VERSION}
+CONTROLLER_RUNTIME_VERSION = "v0.25.2"
+"""The controller-runtime whose examples are run as other people's operators;
+hack/cluster/controller-runtime/go.mod pins it."""
+
+OPERATORS = ("controller-runtime-builtins", "controller-runtime-crd")
+"""Those examples."""
+
+VERSIONS = {
+    "etcd": ETCD_VERSION,
+    "helm": HELM_VERSION,
+    "kwok": KWOK_VERSION,
+    **dict.fromkeys(OPERATORS, CONTROLLER_RUNTIME_VERSION),
+}
 """What is not of Kubernetes' own version."""
 
 GO_VERSION = "1.26"
 """The Go that builds them, as hack/cluster/go.mod asks for."""
 
-OPTIONAL = frozenset({"kube-controller-manager", "helm", "kwok"})
+OPTIONAL = frozenset({"kube-controller-manager", "helm", "kwok", *OPERATORS})
 """What a folder of `KUBEBUILDER_ASSETS` may lack, because setup-envtest's does."""
 
 NAMES = (
@@ -40,6 +52,7 @@ NAMES = (
     "kube-controller-manager",
     "helm",
     "kwok",
+    *OPERATORS,
 )
 """Every program there is."""
 

@@ -70,7 +70,7 @@ class WorkerServer:
         self.gate = gate
         self.handler = handler
         self.draining = False
-        self._activation = activation
+        self.activation = activation
         self._remember = remember
         self._patience = patience
         self._tenant = ""
@@ -86,14 +86,18 @@ class WorkerServer:
         try:
             if ask.path == "/healthz":
                 return await self._health(details=False)
-            if ask.path.startswith("/v1/") or ask.path == self._activation:
+            if ask.path.startswith("/v1/") or ask.path == self.activation:
                 return await self._controlled(ask)
             return await self._used(ask, connection)
-        except Refused as error:
-            return refusal(HTTPStatus.FORBIDDEN, "refused", str(error))
-        except msgspec.ValidationError as error:
-            text = f"The request makes no sense: {error}."
-            return refusal(HTTPStatus.BAD_REQUEST, "bad-request", text)
+        except (Refused, msgspec.ValidationError) as error:
+            return _refusal(error)
+
+    async def asked(self, ask: Ask) -> Answer:
+        """The answer to what only a gateway may ask, whichever way it came."""
+        try:
+            return await self._controlled(ask)
+        except (Refused, msgspec.ValidationError) as error:
+            return _refusal(error)
 
     async def _used(self, ask: Ask, connection: Connection) -> Answer:
         use = self.gate.admit(ask.bearer, drop=connection.abort)
@@ -113,7 +117,7 @@ class WorkerServer:
                 return await self._begin(_body(ask, Begin))
             case "POST", "/v1/clean":
                 return await self._clean(_body(ask, Clean))
-            case "POST", path if path == self._activation:
+            case "POST", path if path == self.activation:
                 return await self._activate(_body(ask, Activate))
         text = f"There is no {ask.method} {ask.path} here."
         return refusal(HTTPStatus.NOT_FOUND, "not-found", text)
@@ -196,6 +200,13 @@ class WorkerServer:
     def _busy(self, why: str) -> Answer:
         text = f"The worker cannot be used: {why}."
         return refusal(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", text)
+
+
+def _refusal(error: Refused | msgspec.ValidationError) -> Answer:
+    if isinstance(error, Refused):
+        return refusal(HTTPStatus.FORBIDDEN, "refused", str(error))
+    text = f"The request makes no sense: {error}."
+    return refusal(HTTPStatus.BAD_REQUEST, "bad-request", text)
 
 
 def _body(ask: Ask, into: type[T]) -> T:
