@@ -32,12 +32,12 @@ from typing import NamedTuple
 from bench.measure import cpu
 from trimtab.api import Metadata, wire
 from trimtab.client import Client, load
+from trimtab.client.calling import Caller, Place
 from trimtab.kinds import ServiceAccount
 from trimtab.operators.vmafx import commands, tools
 from trimtab.operators.vmafx.kinds import Run, VmafxJob, VmafxJobSpec, VmafxNode
 from trimtab.operators.vmafx.later import VmafxModelTraining, VmafxTenant
 from trimtab.operators.vmafx.scoring import MODEL
-from trimtab.pool.calling import Caller, Place
 from trimtab.testing import Cluster, Options, cluster, eventually
 from trimtab.testing.operating import install
 

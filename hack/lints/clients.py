@@ -16,8 +16,6 @@ HOME = (
     "src/trimtab/cli.py",
     "src/trimtab/testing/",
     "src/trimtab/sim/replica.py",
-    # The bounded pool of connections to workers, gateways and runners.
-    "src/trimtab/pool/calling.py",
     # A worker is activated once in its life: nobody would reuse the channel to it.
     "src/trimtab/pool/grpccalls.py",
     # Opened once for the process, by the operator's own declaration.

@@ -14,8 +14,8 @@ from typing import Any
 from tests.kubelet.laptop import laptop
 from trimtab.api import Metadata, Quantity
 from trimtab.client import Client, load
+from trimtab.client.calling import Caller
 from trimtab.kinds import Pod, Secret
-from trimtab.pool.calling import Caller
 from trimtab.pool.httpcalls import HttpCalls
 from trimtab.pool.keyring import SecretKeyring
 from trimtab.pool.kinds import (

@@ -7,7 +7,7 @@ import json
 from random import Random
 
 from tests.pool.town import Town
-from trimtab.pool.calling import NoReply
+from trimtab.client.calling import NoReply
 from trimtab.pool.client import HeldWorker, Pool
 from trimtab.pool.kinds import TenantLedger
 from trimtab.pool.requests import Refused

@@ -15,8 +15,8 @@ from tests.pool.crowd import BUDGETS, Crowd
 from tests.pool.town import LEASE, Town, town
 from trimtab import Client, load
 from trimtab.api.kinds import Secret
+from trimtab.client.calling import Caller, NoReply, Place
 from trimtab.pool import secrets
-from trimtab.pool.calling import Caller, NoReply, Place
 from trimtab.pool.gateway.service import Service, ServiceOptions
 from trimtab.pool.keyring import authority_name
 from trimtab.pool.parts import PoolOptions

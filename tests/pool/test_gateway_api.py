@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.pool.gateway_desk import Desk, a_worker, desk, rule
-from trimtab.pool.calling import Caller, Place, Reply
+from trimtab.client.calling import Caller, Place, Reply
 from trimtab.pool.client import Full, Never, NotNow
 from trimtab.pool.states import State
 from trimtab.testing import Cluster

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from trimtab.pool.asks import Answer, Ask, Bad, json_answer, parse
-from trimtab.pool.calling import Caller, Place
+from trimtab.client.calling import Caller, Place
 from trimtab.pool.secrets import Authority
-from trimtab.pool.serving import CannotListen, Connection, Limits, Server
+from trimtab.runtime.asks import Answer, Ask, Bad, json_answer, parse
+from trimtab.runtime.serving import CannotListen, Connection, Limits, Server
 from trimtab.testing.waiting import eventually
 
 HEAD = "POST /x HTTP/1.1\r\nHost: a\r\n"

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.pool.worker_process import Process, worker
-from trimtab.pool.calling import NoReply
+from trimtab.client.calling import NoReply
 from trimtab.pool.calls import CallFailed
 from trimtab.pool.kinds import Activation
 from trimtab.pool.secrets import Authority

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from trimtab.pool.asks import Answer, Ask
 from trimtab.pool.worker.gate import Use
 from trimtab.pool.worker.handler import Handler
+from trimtab.runtime.asks import Answer, Ask
 
 
 class Slow(Handler):

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
+from trimtab.client.calling import Caller, Place, Reply
 from trimtab.pool import secrets
-from trimtab.pool.calling import Caller, Place, Reply
 from trimtab.pool.calls import Target
 from trimtab.pool.httpcalls import HttpCalls
 from trimtab.pool.secrets import Authority

@@ -24,8 +24,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from trimtab.client.calling import Caller, NoReply, Place, Reply
 from trimtab.client.errors import ConfigError
-from trimtab.pool.calling import Caller, NoReply, Place, Reply
 from trimtab.pool.gateway import wire
 from trimtab.pool.gateway.wire import Granted
 from trimtab.pool.gateways import SECONDS, Gateways, place_of, token_of
@@ -89,7 +89,7 @@ class HeldWorker:
     ) -> Reply:
         """Ask the worker something; ``safe`` if it may be asked twice.
 
-        Errors: :class:`Lost`; :class:`trimtab.pool.calling.NoReply`.
+        Errors: :class:`Lost`; :class:`trimtab.client.calling.NoReply`.
         """
         if self.lost.is_set():
             raise Lost(f"Worker {self.name} may be another client's by now.")

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from trimtab.client.calling import Caller, NoReply, Place, Reply
 from trimtab.client.errors import ConfigError
-from trimtab.pool.calling import Caller, NoReply, Place, Reply
 from trimtab.pool.gateway.wire import Code, Problem
 from trimtab.pool.requests import (
     Full,

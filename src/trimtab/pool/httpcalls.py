@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from trimtab.client.calling import Caller, NoReply, Place
 from trimtab.pool import grpccalls
-from trimtab.pool.calling import Caller, NoReply, Place
 from trimtab.pool.calls import CallFailed, Target
 from trimtab.pool.kinds import Activation
 

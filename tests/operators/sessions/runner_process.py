@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
+from trimtab.client.calling import Caller, Place, Reply
 from trimtab.operators.sessions.calling import TOKEN, Runner
-from trimtab.pool.calling import Caller, Place, Reply
 
 SECRET = "agui-" + "s3cret" * 4
 LISTENS = re.compile(rb"(Serving|Waiting) on \S+ port (\d+)")

@@ -23,6 +23,7 @@ from trimtab import Client, Metadata, Operator
 from trimtab.api.times import parse_rfc3339
 from trimtab.cache import Scope
 from trimtab.client import AlreadyExists, TrimtabError
+from trimtab.client.calling import Caller, NoReply, Place, Reply
 from trimtab.client.wire import Head
 from trimtab.kinds import Namespace, Secret
 from trimtab.operators.sessions.access import EXPIRES
@@ -38,7 +39,6 @@ from trimtab.operators.sessions.kinds import (
 from trimtab.operators.sessions.names import account_name, pod_name, token_secret_name
 from trimtab.operators.sessions.operator import make
 from trimtab.operators.sessions.settings import RUNNER_SECRETS, Limits, Settings
-from trimtab.pool.calling import Caller, NoReply, Place, Reply
 from trimtab.sim import Here, Program, Scenario
 from trimtab.sim.hosts import HOST
 from trimtab.sim.server import ObjectChange, Plain, Server

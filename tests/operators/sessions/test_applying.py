@@ -20,6 +20,7 @@ from tests.operators.sessions.runner_process import Process, repository
 from tests.operators.sessions.runner_process import running as running_runner
 from trimtab.api import Metadata
 from trimtab.cache import Scope
+from trimtab.client.calling import Caller
 from trimtab.operators.sessions import applying
 from trimtab.operators.sessions.applying import Outcome, Step, incarnation, steps
 from trimtab.operators.sessions.calling import CallLimits, Runner, Runners
@@ -31,7 +32,6 @@ from trimtab.operators.sessions.kinds import (
     Workflow,
 )
 from trimtab.operators.sessions.repositories import names_of
-from trimtab.pool.calling import Caller
 from trimtab.runtime import Context
 from trimtab.testing import Cluster, running
 

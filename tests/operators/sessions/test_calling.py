@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from tests.operators.sessions.misbehaving import misbehaving
+from trimtab.client.calling import Caller
 from trimtab.operators.sessions.calling import (
     CallLimits,
     Declined,
@@ -16,7 +17,6 @@ from trimtab.operators.sessions.calling import (
     Runner,
     Runners,
 )
-from trimtab.pool.calling import Caller
 
 QUICK = CallLimits(total=0.3, dial=0.3, health=0.2)
 

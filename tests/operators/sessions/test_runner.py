@@ -21,10 +21,10 @@ from tests.operators.sessions.runner_process import (
     started,
 )
 from tests.pool.worker_process import NAME, UID, write_secret
+from trimtab.client.calling import Caller, Place
 from trimtab.operators.sessions.runner.git import GitFailed, check_branch, check_url
 from trimtab.operators.sessions.runner.program import main
 from trimtab.pool import secrets
-from trimtab.pool.calling import Caller, Place
 from trimtab.pool.calls import Target
 from trimtab.pool.httpcalls import HttpCalls
 from trimtab.pool.secrets import Authority

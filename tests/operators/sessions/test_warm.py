@@ -17,6 +17,7 @@ from trimtab.api import Metadata, OwnerReference, codec
 from trimtab.api.kinds import Pod, Secret, Service
 from trimtab.cache import Scope
 from trimtab.client import NotFound
+from trimtab.client.calling import Caller
 from trimtab.operators.sessions.environment import KUBERNETES_TOKEN, Facts
 from trimtab.operators.sessions.kinds import (
     APP,
@@ -31,7 +32,6 @@ from trimtab.operators.sessions.names import service_name, token_secret_name
 from trimtab.operators.sessions.settings import Settings, Vertex
 from trimtab.operators.sessions.variables import expanded
 from trimtab.operators.sessions.warm import START, Waiting, Warm, why_cold
-from trimtab.pool.calling import Caller
 from trimtab.pool.kinds import (
     WorkerClaim,
     WorkerClaimSpec,

@@ -13,9 +13,9 @@ import pytest
 
 from trimtab.client import ConfigError
 from trimtab.operators.vmafx.showing import Certificate
-from trimtab.pool.asks import Answer, Ask
 from trimtab.pool.secrets import Authority
-from trimtab.pool.serving import Connection, Server
+from trimtab.runtime.asks import Answer, Ask
+from trimtab.runtime.serving import Connection, Server
 
 
 def now() -> datetime:

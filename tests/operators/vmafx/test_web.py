@@ -25,9 +25,9 @@ from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.scores import Score
 from trimtab.operators.vmafx.tools import Ffmpeg
 from trimtab.operators.vmafx.web import LIMITS, Web
-from trimtab.pool.asks import Answer, Ask
-from trimtab.pool.serving import Server
 from trimtab.runtime.access import Unauthenticated
+from trimtab.runtime.asks import Answer, Ask
+from trimtab.runtime.serving import Server
 from trimtab.testing import Cluster, eventually
 
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.e+-]+)$", re.MULTILINE)

@@ -78,8 +78,8 @@ def wish_of(environment: Mapping[str, str], *, namespace: str, now: datetime) ->
 
 
 async def _trigger(client: Client, options: argparse.Namespace) -> int:
+    from trimtab.client.calling import Caller
     from trimtab.operators.sessions import triggering
-    from trimtab.pool.calling import Caller
 
     at = client.config.namespace
     wish = wish_of(os.environ, namespace=at, now=datetime.now(UTC))

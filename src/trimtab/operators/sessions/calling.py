@@ -14,7 +14,7 @@ import msgspec
 
 from trimtab.cache import Key
 from trimtab.client import TrimtabError
-from trimtab.pool.calling import Caller, NoReply, Place, Reply
+from trimtab.client.calling import Caller, NoReply, Place, Reply
 from trimtab.runtime.backoff import Backoff
 
 TOKEN: Final = "X-Ambient-Session-Token"

@@ -17,6 +17,7 @@ import trimtab
 from trimtab.api.kinds import Namespace, Pod
 from trimtab.cache import Scope
 from trimtab.cache.keeping import Kept
+from trimtab.client.calling import Caller
 from trimtab.kinds import Service
 from trimtab.operators.sessions import (
     access,
@@ -42,7 +43,6 @@ from trimtab.operators.sessions.settings import Settings
 from trimtab.operators.sessions.tending import Tender
 from trimtab.operators.sessions.triggering import Backend
 from trimtab.operators.sessions.warm import Warm
-from trimtab.pool.calling import Caller
 from trimtab.pool.kinds import WorkerClaim
 from trimtab.runtime import By, Context, Result, Watched
 

@@ -16,6 +16,7 @@ import msgspec
 
 from trimtab.api.times import rfc3339
 from trimtab.client import AlreadyExists, Client, NotFound, TrimtabError
+from trimtab.client.calling import Caller, NoReply, Place
 from trimtab.operators.sessions.kinds import (
     DESIRED,
     FORCE_PROMPT,
@@ -24,7 +25,6 @@ from trimtab.operators.sessions.kinds import (
     AgenticSession,
 )
 from trimtab.operators.sessions.scheduling import label_of, session_of
-from trimtab.pool.calling import Caller, NoReply, Place
 
 Plain = dict[str, Any]
 How = Literal["created", "resumed", "told", "done"]

@@ -29,6 +29,7 @@ from trimtab.client import (
     NotFound,
     TrimtabError,
 )
+from trimtab.client.calling import Caller, NoReply, Place
 from trimtab.kinds import Secret, WholePod
 from trimtab.operators.sessions import names
 from trimtab.operators.sessions.environment import KUBERNETES_TOKEN, Facts
@@ -40,7 +41,6 @@ from trimtab.operators.sessions.kinds import (
 )
 from trimtab.operators.sessions.settings import Settings
 from trimtab.operators.sessions.variables import variables
-from trimtab.pool.calling import Caller, NoReply, Place
 from trimtab.pool.kinds import WorkerClaim, WorkerClaimSpec
 from trimtab.runtime import Context
 

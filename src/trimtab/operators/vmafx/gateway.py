@@ -28,8 +28,8 @@ from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.serving import Controller
 from trimtab.operators.vmafx.showing import Certificate
 from trimtab.operators.vmafx.web import LIMITS, Web
-from trimtab.pool.serving import Server
 from trimtab.runtime.metrics import of_client
+from trimtab.runtime.serving import Server
 
 _LOOPBACK = ("127.", "localhost", "[::1]")
 # A pair of frames in 4K, with ten bits and full chroma.

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import grpc
 
+from trimtab.client import calling as http
+from trimtab.client.calling import NoReply, Place, Reply
 from trimtab.operators.vmafx.calling import Caller
 from trimtab.operators.vmafx.settings import Settings, token_of
-from trimtab.pool import calling as http
-from trimtab.pool.calling import NoReply, Place, Reply
 
 BUDGET = 5.0
 """Seconds for a call as a whole, connecting included."""

@@ -22,8 +22,8 @@ from trimtab.operators.vmafx import roles
 from trimtab.operators.vmafx.direct import Scoring
 from trimtab.operators.vmafx.guarding import BadRequest, Guard, code_of
 from trimtab.operators.vmafx.wire import scoring_pb2 as wire
-from trimtab.pool.asks import Answer, Ask, json_answer, refusal
-from trimtab.pool.serving import Connection, Limits
+from trimtab.runtime.asks import Answer, Ask, json_answer, refusal
+from trimtab.runtime.serving import Connection, Limits
 
 LIMITS: Final = Limits(connections=512, body=1 << 20)
 

@@ -17,13 +17,13 @@ from trimtab.api import Quantity
 from trimtab.cache import Key
 from trimtab.client import TrimtabError
 from trimtab.pool import requests
-from trimtab.pool.asks import Answer, Ask, json_answer
 from trimtab.pool.gateway import access, wire
 from trimtab.pool.gateway.wire import Code, Problem
 from trimtab.pool.kinds import Worker
 from trimtab.pool.requests import AcquireRequest, Grant
-from trimtab.pool.serving import Connection
 from trimtab.runtime.access import Identity, Reviews, Unauthenticated
+from trimtab.runtime.asks import Answer, Ask, json_answer
+from trimtab.runtime.serving import Connection
 
 T = TypeVar("T")
 

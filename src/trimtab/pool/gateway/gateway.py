@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from trimtab.pool.gateway.api import Api
 from trimtab.pool.secrets import Pair
-from trimtab.pool.serving import Limits, Server
+from trimtab.runtime.serving import Limits, Server
 
 DRAIN_SECONDS: Final = 10.0
 LIMITS: Final = Limits(connections=4096, body=64 * 1024)

@@ -15,12 +15,12 @@ import msgspec
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message
 
-from trimtab.pool.asks import Answer, Ask
 from trimtab.pool.gateway import pool_pb2 as messages
 from trimtab.pool.gateway.api import Api
 from trimtab.pool.gateway.wire import Code
 from trimtab.pool.secrets import Pair
-from trimtab.pool.serving import CannotListen
+from trimtab.runtime.asks import Answer, Ask
+from trimtab.runtime.serving import CannotListen
 
 SERVICE: Final = "trimtab.pool.v1.Pool"
 STATUS: Final = {

@@ -22,8 +22,8 @@ from trimtab.api import Metadata
 from trimtab.api.kinds import ConfigMap
 from trimtab.cache import Key
 from trimtab.client import Client, TrimtabError
+from trimtab.client.calling import Caller
 from trimtab.pool import secrets
-from trimtab.pool.calling import Caller
 from trimtab.pool.gateway.api import Api
 from trimtab.pool.gateway.gateway import Gateway
 from trimtab.pool.httpcalls import HttpCalls

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from trimtab.client.errors import ConfigError
-from trimtab.pool.asks import Answer, Ask, json_answer
 from trimtab.pool.worker.gate import Use
+from trimtab.runtime.asks import Answer, Ask, json_answer
 
 
 class Handler:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final
 
 from trimtab.client.errors import ConfigError
 from trimtab.pool import secrets
-from trimtab.pool.serving import Limits, Server
 from trimtab.pool.worker.gate import Gate
 from trimtab.pool.worker.handler import Echo, Handler, load_handler
 from trimtab.pool.worker.server import QUIET_SECONDS, WorkerServer
+from trimtab.runtime.serving import Limits, Server
 from trimtab.runtime.signals import Signals
 
 if TYPE_CHECKING:

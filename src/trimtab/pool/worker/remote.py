@@ -12,11 +12,11 @@ from typing import Any, Final, Self
 import grpc
 import msgspec
 
-from trimtab.pool.asks import Ask
-from trimtab.pool.serving import CannotListen
 from trimtab.pool.worker import activation_pb2 as messages
 from trimtab.pool.worker.program import Identity
 from trimtab.pool.worker.server import WorkerServer
+from trimtab.runtime.asks import Ask
+from trimtab.runtime.serving import CannotListen
 
 SERVICE: Final = "trimtab.pool.v1.Activation"
 STATUS: Final = {

@@ -21,10 +21,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from trimtab.pool.asks import Answer, Ask, json_answer, refusal
-from trimtab.pool.serving import Connection
 from trimtab.pool.worker.gate import Gate, Refused
 from trimtab.pool.worker.handler import Handler
+from trimtab.runtime.asks import Answer, Ask, json_answer, refusal
+from trimtab.runtime.serving import Connection
 
 QUIET_SECONDS: Final = 4.0
 """How long a client that may be served no longer has to let go."""

@@ -31,8 +31,8 @@ from trimtab.operators.sessions.runner.git import GitFailed
 from trimtab.operators.sessions.runner.runs import Busy, Event, server_sent
 from trimtab.operators.sessions.runner.session import Session
 from trimtab.operators.sessions.runner.workspace import Workflow
-from trimtab.pool.asks import Answer, Ask, json_answer
-from trimtab.pool.serving import Connection
+from trimtab.runtime.asks import Answer, Ask, json_answer
+from trimtab.runtime.serving import Connection
 
 TOKEN: Final = "x-ambient-session-token"
 STREAM: Final = "text/event-stream"

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from trimtab.operators.sessions.runner.agent import Failed, inside
-from trimtab.pool.asks import Answer, Ask, json_answer
+from trimtab.runtime.asks import Answer, Ask, json_answer
 
 LARGEST: Final = 1 << 20
 LISTED: Final = 10_000

@@ -24,10 +24,10 @@ from trimtab.operators.sessions.runner.api import Api
 from trimtab.operators.sessions.runner.facts import PORT, Facts, facts_of
 from trimtab.operators.sessions.runner.session import Session
 from trimtab.operators.sessions.runner.warm import Warm
-from trimtab.pool.serving import CannotListen, Limits, Server
 from trimtab.pool.worker.gate import Gate
 from trimtab.pool.worker.program import FOLDER, Identity
 from trimtab.pool.worker.server import WorkerServer
+from trimtab.runtime.serving import CannotListen, Limits, Server
 from trimtab.runtime.signals import Signals
 
 MISSING: Final = 2

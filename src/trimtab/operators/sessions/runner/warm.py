@@ -18,9 +18,9 @@ import msgspec
 from trimtab.client.errors import ConfigError
 from trimtab.operators.sessions.runner.facts import Facts, facts_of
 from trimtab.operators.sessions.runner.session import Session
-from trimtab.pool.asks import Answer, Ask, json_answer, refusal
 from trimtab.pool.worker.gate import Use
 from trimtab.pool.worker.handler import Handler
+from trimtab.runtime.asks import Answer, Ask, json_answer, refusal
 
 PATH: Final = "/session"
 FOLDER: Final = "AMBIENT_TOKEN_FOLDER"

@@ -22,9 +22,9 @@ import msgspec
 
 from trimtab.client import secure
 from trimtab.client.errors import TrimtabError
-from trimtab.pool.asks import Answer, Ask, Bad, Head, answer_head, parse, refusal
+from trimtab.runtime.asks import Answer, Ask, Bad, Head, answer_head, parse, refusal
 
-logger = logging.getLogger("trimtab.pool.serving")
+logger = logging.getLogger("trimtab.runtime.serving")
 
 ROOM: Final = 1 << 16
 BACKLOG: Final = 512
