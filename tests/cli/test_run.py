@@ -271,6 +271,7 @@ async def test_an_interrupt_ends_it_well_too(
     assert "Traceback" not in running.said.decode()
 
 
+@pytest.mark.cluster("real")
 async def test_another_takes_over_when_one_is_killed(
     file: Path, cluster: Cluster, client: Client, namespace: str
 ) -> None:

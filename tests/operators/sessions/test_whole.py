@@ -31,7 +31,7 @@ async def gone(here: House, name: str) -> bool:
     return False
 
 
-@pytest.mark.cluster
+@pytest.mark.cluster("real")
 async def test_repositories_are_changed_under_a_session_and_it_goes_when_it_is_over(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:

@@ -150,6 +150,7 @@ async def test_a_deleted_job_is_stopped_and_goes(
         await eventually(is_gone)
 
 
+@pytest.mark.cluster("real")
 async def test_a_job_of_a_silent_node_is_done_by_another(
     here: Platform, ffmpeg: Ffmpeg, reference: Path, distorted: Path
 ) -> None:

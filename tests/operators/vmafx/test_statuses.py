@@ -158,7 +158,7 @@ async def test_every_field_of_a_status_has_one_writer_and_times_are_those_of_the
         assert not twice
 
 
-@pytest.mark.cluster("embedded", "real")
+@pytest.mark.cluster("real")
 async def test_progress_deadlines_events_and_the_end_of_a_job_are_told(
     here: Platform, reference: Path
 ) -> None:
