@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from random import Random, SystemRandom
 
 import pytest
 
-from tests.pool.core_site import Site, site, site_with_node
+from tests.pool.core_site import Site, site, site_with_node, wall
+from trimtab.client import Client, load
+from trimtab.client.calling import Caller
 from trimtab.pool import allocator
+from trimtab.pool.httpcalls import HttpCalls
+from trimtab.pool.keyring import SecretKeyring
+from trimtab.pool.replica import Replica
 from trimtab.pool.requests import NotNow, Unavailable
 from trimtab.pool.states import Source, State
 from trimtab.testing import Cluster, eventually
@@ -100,3 +106,26 @@ async def test_of_a_crowd_the_first_are_served_first_and_nobody_is_refused(
             await asyncio.gather(*map(one, range(3)))
             assert served == [0, 1, 2]
             assert len(await site.workers()) == len(await site.living(State.HOT)) == 3
+
+
+async def test_a_replica_stops_although_it_never_got_to_see_anything(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    config, address = tmp_path / "kubeconfig", cluster.server.rpartition(":")[0]
+    text = cluster.kubeconfig.read_text()
+    config.write_text(text.replace(cluster.server, f"{address}:1"))
+    async with Client(load(kubeconfig=config)) as client:
+        made = Replica(
+            client,
+            calls=HttpCalls(Caller()),
+            keyring=SecretKeyring(client, now=wall, random=SystemRandom()),
+            options=Site(client, cluster, "nowhere").options(),
+            random=Random(1),
+            now=wall,
+            connect=lambda: Client(load(kubeconfig=config)),
+        )
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            running = group.create_task(made.run())
+            await asyncio.wait([running], timeout=0.3)
+            made.stop()
+    assert not made.ready.is_set()

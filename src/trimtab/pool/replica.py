@@ -214,16 +214,25 @@ class Replica:
         self._subscribe()
         group.create_task(self._cache.run())
         group.create_task(self._parts.presence.run())
-        await self._cache.wait_synced()
-        # Before it has a Lease it would be ready, and refuse everybody.
-        await self._parts.presence.begun.wait()
+        begun = group.create_task(self._begun())
+        stopped = group.create_task(self._stop.wait())
+        # A server that refuses, or is not there, must not keep it from stopping.
+        await asyncio.wait((begun, stopped), return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
+        if self._stop.is_set():
+            return
         self._reaper.started()
         group.create_task(self._reaper.run())
         group.create_task(self._auditor.run())
         group.create_task(self._retry())
         group.create_task(self._leadership.run(self._lead))
         self.ready.set()
-        await self._stop.wait()
+        await stopped
+
+    async def _begun(self) -> None:
+        await self._cache.wait_synced()
+        # Before it has a Lease it would be ready, and refuse everybody.
+        await self._parts.presence.begun.wait()
 
     async def _retry(self) -> None:
         """Wake-ups serve the line; this is for one that was missed."""

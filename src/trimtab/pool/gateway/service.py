@@ -154,13 +154,15 @@ class Service:
             async with asyncio.TaskGroup() as group:
                 replica = group.create_task(self.replica.run())
                 ready = group.create_task(self.replica.ready.wait())
+                stopped = group.create_task(self._stop.wait())
                 await asyncio.wait(
-                    (replica, ready), return_when=asyncio.FIRST_COMPLETED
+                    (replica, ready, stopped), return_when=asyncio.FIRST_COMPLETED
                 )
-                if ready.done():
+                if ready.done() and not stopped.done():
                     await self._serve(group)
                 self.replica.stop()
                 ready.cancel()
+                stopped.cancel()
         finally:
             await self._caller.close()
 
