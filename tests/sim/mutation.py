@@ -121,7 +121,7 @@ def search(name: str, *, starts: Sequence[int], most: int) -> Iterator[Outcome]:
     worlds = importlib.import_module("tests.sim.worlds")
     # What is systematic tries every write, so there should not be many.
     less = {} if chosen.mode == "random" else {"seconds": 30.0, "objects": 2}
-    scenarios = {**worlds.SCENARIOS, **worlds.STUDIOS}
+    scenarios = {**worlds.SCENARIOS, **worlds.SHIPPED}
     made = scenarios[chosen.scenario](**less)
     from trimtab.sim.provided import provided
     from trimtab.sim.search import Search

@@ -37,12 +37,11 @@ def website_scenario(**changes: object) -> Scenario:
     return Scenario(operator=website.app, **changes)  # type: ignore[arg-type]
 
 
-def town(name: str) -> Callable[..., Scenario]:
-    """A scenario of the pool."""
+def elsewhere(module: str, name: str) -> Callable[..., Scenario]:
+    """A scenario of something that ships, and that is imported when it is asked for."""
 
     def made(**changes: object) -> Scenario:
-        world = importlib.import_module("tests.pool.pool_world")
-        scenario: Scenario = getattr(world, name)(**changes)
+        scenario: Scenario = getattr(importlib.import_module(module), name)(**changes)
         return scenario
 
     return made
@@ -52,26 +51,14 @@ SCENARIOS: dict[str, Callable[..., Scenario]] = {
     "shops": shop_scenario,
     "tokens": token_scenario,
     "websites": website_scenario,
-    "town": town("pool_scenario"),
-    "leaderless town": town("leaderless_scenario"),
-    "unled town": town("unled_scenario"),
-    "lone town": town("lone_scenario"),
 }
-
-
-def studio(module: str, name: str) -> Callable[..., Scenario]:
-    """A scenario of video scoring."""
-
-    def made(**changes: object) -> Scenario:
-        scenario: Scenario = getattr(importlib.import_module(module), name)(**changes)
-        return scenario
-
-    return made
-
-
-STUDIOS: dict[str, Callable[..., Scenario]] = {
-    "studio": studio("tests.operators.vmafx.studio", "studio_scenario"),
-    "told studio": studio("tests.sim.studios", "told_scenario"),
-    "cut-off studio": studio("tests.sim.studios", "cut_off_scenario"),
+SHIPPED: dict[str, Callable[..., Scenario]] = {
+    "town": elsewhere("tests.pool.pool_world", "pool_scenario"),
+    "leaderless town": elsewhere("tests.pool.pool_world", "leaderless_scenario"),
+    "unled town": elsewhere("tests.pool.pool_world", "unled_scenario"),
+    "lone town": elsewhere("tests.pool.pool_world", "lone_scenario"),
+    "studio": elsewhere("tests.operators.vmafx.studio", "studio_scenario"),
+    "told studio": elsewhere("tests.sim.studios", "told_scenario"),
+    "cut-off studio": elsewhere("tests.sim.studios", "cut_off_scenario"),
 }
 """Searched by tests of their own, and for mutants."""
