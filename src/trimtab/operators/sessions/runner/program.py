@@ -93,7 +93,7 @@ class Program:
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(self._group)
                 if self._options.warm:
-                    side = await stack.enter_async_context(self._worker())
+                    side = await stack.enter_async_context(self._worker(stack))
                     logger.info("Waiting on %s port %d.", side.host, side.port)
                 else:
                     self._bind(self._session())
@@ -138,11 +138,12 @@ class Program:
             limits=Limits(connections=256, body=LARGEST),
         )
 
-    def _worker(self) -> Server:
+    def _worker(self, stack: AsyncExitStack) -> Server:
         """The side that the pool's gateways call."""
         identity = Identity(self._options.secret)
         gate = Gate(identity.key, identity.uid)
         handler = Warm(self._make, changed=self._bind, base=dict(os.environ))
+        stack.callback(handler.forget)
         worker = WorkerServer(gate, handler)
         self._renewing = self._group.create_task(_renewed(identity))
         return Server(

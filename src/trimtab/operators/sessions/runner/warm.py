@@ -117,6 +117,10 @@ class Warm(Handler):
         self._changed(None)
         if session is not None:
             await session.end()
+        self.forget()
+
+    def forget(self) -> None:
+        """Leave no token behind, whoever ends this."""
         for file in self._written:
             file.unlink(missing_ok=True)
         self._written.clear()
