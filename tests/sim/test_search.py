@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sim.searching import no_law_is_broken
 from tests.sim.worlds import SCENARIOS, shop_scenario
 from trimtab.sim import Act, Fault, Plan, Report, Scenario, Violation
 from trimtab.sim.modes import Mode
@@ -25,12 +26,6 @@ SEEDS = 25
 def machine() -> Iterator[None]:
     with provided():
         yield
-
-
-def no_law_is_broken(search: Search, plans: Iterator[Plan]) -> None:
-    for plan in plans:
-        report = search.run(plan)
-        assert not report.violations, told(report)
 
 
 def small(name: str) -> Scenario:

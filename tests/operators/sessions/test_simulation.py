@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ from tests.operators.sessions.simulated import (
     phase_of,
     scenario,
 )
+from tests.sim.searching import no_law_is_broken
 from trimtab.sim import Fault, Plan, Scenario, run
 from trimtab.sim.modes import SYSTEMATIC, Mode
 from trimtab.sim.provided import provided
@@ -30,12 +31,6 @@ MANY = 300
 def machine() -> Iterator[None]:
     with provided():
         yield
-
-
-def no_law_is_broken(search: Search, plans: Iterable[Plan]) -> None:
-    for plan in plans:
-        report = search.run(plan)
-        assert not report.violations, told(report)
 
 
 class Moves:

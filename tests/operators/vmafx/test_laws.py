@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from tests.operators.vmafx.studio import TINY, Studio, studio_scenario
 from tests.operators.vmafx.studio_laws import JOBS, CancelledJobsStop
 from tests.operators.vmafx.studio_people import people_scenario
+from tests.sim.searching import no_law_is_broken
 from trimtab.sim import Fault, Plan, Scenario, run
 from trimtab.sim.modes import Mode
 from trimtab.sim.plan import FaultKind
@@ -28,12 +29,6 @@ MODES: tuple[Mode, ...] = ("stop", "pause", "stale", "fail")
 def machine() -> Iterator[None]:
     with provided():
         yield
-
-
-def no_law_is_broken(search: Search, plans: Iterable[Plan]) -> None:
-    for plan in plans:
-        report = search.run(plan)
-        assert not report.violations, told(report)
 
 
 class Outcomes:
