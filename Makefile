@@ -44,6 +44,7 @@ lock: ## make requirements/dev.txt again (needs uv)
 	 (pipx install uv) and run make lock again." >&2; exit 1; }
 	@"$(UV)" pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 		--extra embedded --extra vmafx --extra plot --extra sessions \
+		--extra training \
 		--custom-compile-command 'make lock' $(LOCK_FLAGS) \
 		pyproject.toml requirements/dev.in --output-file requirements/dev.txt
 
