@@ -14,7 +14,7 @@ import pytest
 from tests.pool.gateway_desk import RENEW_WITHIN, Desk, a_worker, desk, rule
 from trimtab.pool.gateway import pool_pb2 as messages
 from trimtab.pool.gateway.api import Api
-from trimtab.pool.gateway.remote import SERVICE, STATUS, Remote
+from trimtab.pool.gateway.remote import SERVICE, STATUS, remote
 from trimtab.pool.gateway.wire import Code
 from trimtab.pool.requests import Full
 from trimtab.pool.states import State
@@ -48,10 +48,10 @@ class Stub:
 
 
 @asynccontextmanager
-async def remote(here: Desk, token: str) -> AsyncIterator[Stub]:
+async def called(here: Desk, token: str) -> AsyncIterator[Stub]:
     api = Api(here.shelf, here.shelf, Reviews(here.client), renew_within=RENEW_WITHIN)
     pair = here.authority.issue("localhost", "127.0.0.1", now=datetime.now(UTC))
-    async with Remote(api, host="127.0.0.1", port=0, pair=lambda: pair) as server:
+    async with remote(api, host="127.0.0.1", port=0, pair=lambda: pair) as server:
         trusted = grpc.ssl_channel_credentials(here.authority.pem)
         where = f"127.0.0.1:{server.port}"
         async with grpc.aio.secure_channel(where, trusted) as channel:
@@ -69,7 +69,7 @@ async def test_the_verbs_do_what_they_do_over_http(
 ) -> None:
     async with desk(cluster, namespace) as here:
         token = await here.account("caller", rule("acquire", "get", "drain"))
-        async with remote(here, token) as stub:
+        async with called(here, token) as stub:
             granted = await stub.call("Acquire", wanted(here, ttl=0), messages.Granted)
             assert granted.token == "a-secret-token"
             assert granted.renew_within == RENEW_WITHIN
@@ -96,7 +96,7 @@ async def test_a_refusal_keeps_its_code_and_its_hint(
     async with desk(cluster, namespace) as here:
         token = await here.account("greedy", rule("acquire"))
         here.shelf.refusal = Full("All is out.", limit="cpu", retry_after=2.5)
-        async with remote(here, token) as stub:
+        async with called(here, token) as stub:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await stub.call("Acquire", wanted(here), messages.Granted)
             error = caught.value
@@ -104,7 +104,7 @@ async def test_a_refusal_keeps_its_code_and_its_hint(
             trailing = dict(error.trailing_metadata() or ())
             assert trailing["trimtab-code"] == "full"
             assert trailing["retry-after"] == "2.5"
-        async with remote(here, "no.such.token") as stub:
+        async with called(here, "no.such.token") as stub:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await stub.call("Acquire", wanted(here), messages.Granted)
             assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
@@ -117,7 +117,7 @@ async def test_a_caller_that_goes_away_has_its_acquire_cancelled(
     async with desk(cluster, namespace) as here:
         token = await here.account("hasty", rule("acquire", "get"))
         here.shelf.hold = asyncio.Event()
-        async with remote(here, token) as stub, asyncio.TaskGroup() as group:
+        async with called(here, token) as stub, asyncio.TaskGroup() as group:
             call = stub.call("Acquire", wanted(here, wait=30), messages.Granted)
             waiting = group.create_task(call)
             await eventually(lambda: here.shelf.asked)

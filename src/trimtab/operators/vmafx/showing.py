@@ -23,6 +23,7 @@ from trimtab.operators.vmafx.kinds import GATEWAY_NAME as NAME
 from trimtab.pool import secrets
 from trimtab.pool.keyring import authority_name, stored_authority
 from trimtab.pool.secrets import Pair
+from trimtab.runtime.remote import credentials
 from trimtab.runtime.webhooks.serving import CannotServe, load_pair, new_context
 
 RENEW_SECONDS: Final = 3600.0
@@ -85,15 +86,11 @@ class Certificate:
     def credentials(self) -> grpc.ServerCredentials:
         """The same, for gRPC: asked for with every connection."""
 
-        def shown() -> grpc.ServerCertificateConfiguration:
+        def shown() -> tuple[bytes, bytes]:
             pair = self._pair
-            return grpc.ssl_server_certificate_configuration(
-                [(pair.private, pair.certificate)]
-            )
+            return pair.private, pair.certificate
 
-        return grpc.dynamic_ssl_server_credentials(
-            shown(), shown, require_client_authentication=False
-        )
+        return credentials(shown)
 
     def _given(self, certificate: Path, key: Path) -> Pair:
         try:

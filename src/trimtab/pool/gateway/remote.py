@@ -7,8 +7,7 @@ there is one place that knows what a verb does and who may.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import grpc
 import msgspec
@@ -20,7 +19,7 @@ from trimtab.pool.gateway.api import Api
 from trimtab.pool.gateway.wire import Code
 from trimtab.pool.secrets import Pair
 from trimtab.runtime.asks import Answer, Ask
-from trimtab.runtime.serving import CannotListen
+from trimtab.runtime.remote import Remote
 
 SERVICE: Final = "trimtab.pool.v1.Pool"
 STATUS: Final = {
@@ -35,63 +34,29 @@ STATUS: Final = {
     Code.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
     Code.INTERNAL: grpc.StatusCode.INTERNAL,
 }
-LARGEST: Final = 64 * 1024
 GRACE: Final = 10.0
 
 Context = Any
 """A grpc.aio.ServicerContext; its stubs say less than it has."""
 
 
-class Remote:
-    """Serves gRPC for as long as its ``async with`` block runs.
+def remote(api: Api, *, host: str, port: int, pair: Callable[[], Pair]) -> Remote:
+    """What serves the verbs, with the guarantees that they have over HTTP."""
 
-    Guarantees: as over HTTP. A caller that goes away has its call cancelled.
-    """
+    def shown() -> tuple[bytes, bytes]:
+        now = pair()
+        return now.private, now.certificate
 
-    def __init__(
-        self, api: Api, *, host: str, port: int, pair: Callable[[], Pair]
-    ) -> None:
+    return Remote(_Verbs(api).handler(), host=host, port=port, shown=shown, grace=GRACE)
+
+
+class _Verbs:
+    """The verbs, each of which asks the API."""
+
+    def __init__(self, api: Api) -> None:
         self._api = api
-        self._host = host
-        self.port = port
-        self._pair = pair
-        self._server: Any = None
 
-    async def __aenter__(self) -> Self:
-        options = [("grpc.max_receive_message_length", LARGEST)]
-        self._server = grpc.aio.server(options=options)
-        self._server.add_generic_rpc_handlers((self._handlers(),))
-        credentials = grpc.dynamic_ssl_server_credentials(
-            self._shown(), self._shown, require_client_authentication=False
-        )
-        try:
-            self.port = self._server.add_secure_port(
-                f"{self._host}:{self.port}", credentials
-            )
-        except RuntimeError as error:
-            raise CannotListen(
-                f"gRPC cannot be served on {self._host} port {self.port} ({error}); "
-                "choose an address of this machine and a port that is free."
-            ) from error
-        await self._server.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._server.stop(GRACE)
-
-    def _shown(self) -> Any:
-        """The certificate as it is now; asked for with every connection."""
-        pair = self._pair()
-        return grpc.ssl_server_certificate_configuration(
-            [(pair.private, pair.certificate)]
-        )
-
-    def _handlers(self) -> Any:
+    def handler(self) -> Any:
         verbs: dict[str, Any] = {
             "Acquire": self._verb(messages.AcquireRequest, messages.Granted),
             "Release": self._verb(messages.ReleaseRequest, messages.Done),

@@ -193,13 +193,13 @@ class Service:
     async def _remote(self, api: Api, port: int) -> AsyncIterator[None]:
         try:
             # Here, because gRPC takes memory that who does not speak it can spare.
-            from trimtab.pool.gateway.remote import Remote
+            from trimtab.pool.gateway.remote import remote
         except ImportError as error:
             raise TrimtabError(
                 "gRPC is not installed: install trimtab[pool-grpc], or serve HTTP only."
             ) from error
         host = self.options.host
-        async with Remote(api, host=host, port=port, pair=lambda: self._shown) as made:
+        async with remote(api, host=host, port=port, pair=lambda: self._shown) as made:
             self.grpc_port = made.port
             logger.info("gRPC on %s port %d.", host, made.port)
             yield

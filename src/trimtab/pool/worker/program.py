@@ -25,7 +25,7 @@ from trimtab.runtime.serving import Limits, Server
 from trimtab.runtime.signals import Signals
 
 if TYPE_CHECKING:
-    from trimtab.pool.worker.remote import Remote
+    from trimtab.runtime.remote import Remote
 
 FOLDER: Final = "/var/run/trimtab/worker"
 RELOAD_SECONDS: Final = 30.0
@@ -188,12 +188,12 @@ def _remote(
 ) -> Remote:
     try:
         # Here, because gRPC takes memory that who does not speak it can spare.
-        from trimtab.pool.worker.remote import Remote
+        from trimtab.pool.worker.remote import remote
     except ImportError as error:
         raise ConfigError(
             "gRPC is not installed: install trimtab[pool-grpc], or leave --grpc out."
         ) from error
-    return Remote(worker, identity, host=options.host, port=options.grpc)
+    return remote(worker, identity, host=options.host, port=options.grpc)
 
 
 async def _renewed(identity: Identity, every: float) -> None:
