@@ -13,7 +13,7 @@ from __future__ import annotations
 import hmac
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +29,6 @@ AUTHORITY_LIFETIME: Final = timedelta(days=3650)
 LIFETIME: Final = timedelta(days=30)
 RENEW_BEFORE: Final = timedelta(days=10)
 """A certificate is made again when it has less than this left."""
-SKEW: Final = timedelta(hours=1)
 KEY_BYTES: Final = 32
 
 # The names in the data of a Secret.
@@ -95,16 +94,12 @@ class Authority:
     def make(cls, title: str, *, now: datetime) -> Authority:
         """A new one; trusted by nobody who was not told to."""
         _require()
-        from cryptography import x509
+        from trimtab.client import certifying
 
-        key, name = _new_key(), _name(f"trimtab {title}"[:64])
-        usage = _usage(signs_certificates=True)
-        made = (
-            _builder(name, name, key, now=now, until=now + AUTHORITY_LIFETIME)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(usage, critical=True)
-        )
-        return cls(_signed(made, key), _private_pem(key))
+        key, name = certifying.new_key(), certifying.name(f"trimtab {title}"[:64])
+        until = now + AUTHORITY_LIFETIME
+        made = certifying.authority(name, key, now=now, until=until)
+        return cls(made, certifying.key_pem(key))
 
     @classmethod
     def of_data(cls, data: dict[str, bytes]) -> Authority:
@@ -128,6 +123,8 @@ class Authority:
     @property
     def made(self) -> datetime:
         """When it was made."""
+        from trimtab.client.certifying import SKEW
+
         return self._certificate().not_valid_before_utc + SKEW
 
     def data(self) -> dict[str, bytes]:
@@ -137,50 +134,44 @@ class Authority:
     def issue(self, *names: str, now: datetime, lifetime: timedelta = LIFETIME) -> Pair:
         """A certificate for a server that is reached under these names."""
         _require()
-        from cryptography import x509
-        from cryptography.x509.oid import ExtendedKeyUsageOID
+        from trimtab.client import certifying
 
-        certificate, signer = self._loaded()
-        key, until = _new_key(), min(now + lifetime, certificate.not_valid_after_utc)
-        subject = _name(names[0][:64])
-        others = [_reached_under(name) for name in names]
-        purpose = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
-        issuer = signer.public_key()
-        made = (
-            _builder(subject, certificate.subject, key, now=now, until=until)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
-            .add_extension(_usage(signs_certificates=False), critical=True)
-            .add_extension(purpose, critical=False)
-            .add_extension(x509.SubjectAlternativeName(others), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer), False
-            )
+        above, signer = self._loaded()
+        key, until = (
+            certifying.new_key(),
+            min(now + lifetime, above.not_valid_after_utc),
         )
-        return Pair(
-            certificate=_signed(made, signer), private=_private_pem(key), expires=until
+        made = certifying.certificate(
+            certifying.name(names[0][:64]),
+            key,
+            issuer=above.subject,
+            signer=signer,
+            now=now,
+            until=until,
+            names=names,
         )
+        private = certifying.key_pem(key)
+        return Pair(certificate=made, private=private, expires=until)
 
     def _certificate(self) -> x509.Certificate:
         """Its own; others come after it."""
         _require()
-        from cryptography import x509
+        from trimtab.client import certifying
 
-        return x509.load_pem_x509_certificate(self.pem)
+        return certifying.read(self.pem)
 
     def _loaded(self) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
         if self._parts is None:
             _require()
-            from cryptography.hazmat.primitives.asymmetric import ec
-            from cryptography.hazmat.primitives.serialization import (
-                load_pem_private_key,
-            )
+            from trimtab.client import certifying
 
-            key = load_pem_private_key(self._private, password=None)
-            if not isinstance(key, ec.EllipticCurvePrivateKey):
+            try:
+                key = certifying.read_key(self._private)
+            except ValueError as error:
                 raise NoCertificates(
                     "The key of the pool's authority is not one that this program "
                     "makes; delete its Secret, and a new one is made."
-                )
+                ) from error
             self._parts = self._certificate(), key
         return self._parts
 
@@ -241,84 +232,3 @@ def _require() -> None:
             "Workers need certificates, and the package cryptography is not installed:"
             " install trimtab[pool]."
         ) from error
-
-
-def _new_key() -> ec.EllipticCurvePrivateKey:
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    # P-256: made in a fraction of a millisecond, where RSA takes a second.
-    return ec.generate_private_key(ec.SECP256R1())
-
-
-def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    from cryptography.hazmat.primitives import serialization
-
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-
-
-def _name(common_name: str) -> x509.Name:
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _reached_under(name: str) -> x509.GeneralName:
-    from ipaddress import ip_address
-
-    from cryptography import x509
-
-    try:
-        return x509.IPAddress(ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
-
-
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    *,
-    now: datetime,
-    until: datetime,
-) -> x509.CertificateBuilder:
-    from cryptography import x509
-
-    own = key.public_key()
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(own)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before((now - SKEW).astimezone(UTC))
-        .not_valid_after(until.astimezone(UTC))
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(own), critical=False)
-    )
-
-
-def _signed(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -> bytes:
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    from cryptography import x509
-
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
