@@ -28,12 +28,13 @@ def new_key() -> Key:
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def key_pem(key: Key) -> bytes:
-    """A private key as text."""
+def key_pem(key: Key, *, traditional: bool = False) -> bytes:
+    """A private key as text, also in the form that came before PKCS #8."""
+    form = serialization.PrivateFormat.PKCS8
+    if traditional:
+        form = serialization.PrivateFormat.TraditionalOpenSSL
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, form, serialization.NoEncryption()
     )
 
 

@@ -85,7 +85,8 @@ class Authority:
         """Write `<name>.key`, a new one if none is given."""
         from trimtab.client import certifying
 
-        pem = certifying.key_pem(key or certifying.new_key())
+        # A kube-apiserver reads public keys out of private ones in this form only.
+        pem = certifying.key_pem(key or certifying.new_key(), traditional=True)
         write_private(self._folder / f"{name}.key", pem)
 
     def _save(self, name: str, certificate: bytes, key: Key) -> None:
