@@ -35,25 +35,35 @@ TALKER = (
 
 
 @asynccontextmanager
-async def forwarding(kubectl: Kubectl, pod: str) -> AsyncIterator[int]:
+async def speaking(
+    kubectl: Kubectl, *arguments: str
+) -> AsyncIterator[tuple[str, asyncio.StreamReader]]:
+    """A kubectl that goes on: its first line, and what it says after that."""
     process = await asyncio.create_subprocess_exec(
         str(kubectl.program),
         f"--kubeconfig={kubectl.kubeconfig}",
         f"--cache-dir={kubectl.cache}",
-        *("port-forward", f"pod/{pod}", ":8080"),
+        *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
     )
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(20):
             line = (await process.stdout.readline()).decode()
+        yield line, process.stdout
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+@asynccontextmanager
+async def forwarding(kubectl: Kubectl, pod: str) -> AsyncIterator[int]:
+    async with speaking(kubectl, "port-forward", f"pod/{pod}", ":8080") as (line, _):
         found = re.search(r":(\d+) -> 8080", line)
         assert found, line
         yield int(found[1])
-    finally:
-        process.kill()
-        await process.wait()
 
 
 async def fetched(port: int) -> bytes:
@@ -98,9 +108,11 @@ async def talk(kubectl: Kubectl) -> None:
         pages = await asyncio.gather(*(fetched(port) for _ in range(3)))
         assert all(page.endswith(b"web" * 3000) for page in pages)
     await enter(kubectl)
-    follow = asyncio.ensure_future(run("logs", "--follow", "sh"))
-    await run("delete", "pod", "sh", "web", "--grace-period=3")
-    assert sorted((await follow).split()) == ["one", "three", "two"]
+    async with speaking(kubectl, "logs", "--follow", "sh") as (first, more):
+        await run("delete", "pod", "sh", "web", "--grace-period=3")
+        async with asyncio.timeout(20):
+            rest = (await more.read()).decode()
+    assert sorted([*first.split(), *rest.split()]) == ["one", "three", "two"]
 
 
 async def enter(kubectl: Kubectl) -> None:
