@@ -103,8 +103,11 @@ class Catalog:
                 if kind.custom is not None:
                     yield kind.custom
 
-    def register(self, crd: Plain) -> None:
-        """Serve what a CRD describes, instead of what it described before."""
+    def register(self, crd: Plain, *, revision: int = 0) -> None:
+        """Serve what a CRD describes, instead of what it described before.
+
+        What was stored up to the revision may be of what it described before.
+        """
         name = metadata_of(crd)["name"]
         self.forget(name)
         spec = crd["spec"]
@@ -121,6 +124,7 @@ class Catalog:
                 custom=custom,
                 stored=f"{spec['group']}/{stored}",
                 conversion=conversion,
+                since=revision if metadata_of(crd).get("generation", 1) > 1 else 0,
             )
             kinds.append(kind)
             self._kinds[kind.group, kind.version, kind.plural] = kind

@@ -39,6 +39,19 @@ class Converter(Protocol):
     def convert(self, objects: Sequence[Plain], to: str) -> list[Plain]: ...
 
 
+class _Version(msgspec.Struct):
+    resourceVersion: str = ""
+
+
+class _Stored(msgspec.Struct):
+    """Of a stored object, what tells when it was written."""
+
+    metadata: _Version
+
+
+_STORED = msgspec.json.Decoder(_Stored)
+
+
 class Kind:
     """One served version of one resource."""
 
@@ -53,7 +66,10 @@ class Kind:
         custom: CustomKind | None = None,
         stored: str = "",
         conversion: Converter | None = None,
+        since: int = 0,
     ) -> None:
+        # Up to this revision, objects may have been written under another schema.
+        self._since = since
         self.resource = resource
         self.type = type
         self.custom = custom
@@ -155,10 +171,17 @@ class Kind:
         return [self.written(self._read(each)) for each in made]
 
     def served(self, value: bytes) -> bytes:
-        """Stored bytes as an object of this version."""
-        if value.startswith(self.head):
+        """Stored bytes as an object of this version and of its present schema."""
+        if value.startswith(self.head) and not self._is_older(value):
             return value
         return self.written(self.decode(value))
+
+    def _is_older(self, value: bytes) -> bool:
+        """Whether bytes may lack what the schema has come to say since."""
+        if not self._since:
+            return False
+        found = _STORED.decode(value).metadata.resourceVersion
+        return int(found or 0) <= self._since
 
     def written(self, obj: Plain) -> bytes:
         """The bytes of an object of this version."""

@@ -87,7 +87,7 @@ class Lifecycle:
         for row in self._store.range(CRDS):
             crd = msgspec.json.decode(row.value)
             if is_true(crd, "Established"):
-                self._catalog.register(crd)
+                self._catalog.register(crd, revision=self._store.revision)
         for kind in list(self._catalog.stored_kinds()):
             for row in self._rows(kind.prefix):
                 self._look(row.key, row.value)
@@ -321,13 +321,13 @@ class Lifecycle:
             assert row is not None, "an amended CRD that is not deleted stays"
             crd = kind.decode(row.value)
             if is_true(crd, "Established"):
-                self._catalog.register(crd)
+                self._catalog.register(crd, revision=self._store.revision)
             return
         prefix = f"{crd['spec']['group']}/{crd['spec']['names']['plural']}/"
         if name not in self._dying:
             self._dying.add(name)
             if self._catalog.of_crd(name):
-                self._catalog.register(crd)
+                self._catalog.register(crd, revision=self._store.revision)
             self._sweep_later(key, [prefix])
         if key not in self._sweeps and not self._store.range(prefix, limit=1):
             self._registry.amend(kind, key, drop_finalizer(CLEANUP_FINALIZER))
