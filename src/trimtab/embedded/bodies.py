@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -20,6 +21,8 @@ SUMMARY = 30
 """How much of a body a refusal repeats."""
 UNKNOWN = "couldn't get version/kind; json parse error: "
 WATCHED = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+
+_EXPONENT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)[eE][-+]?[0-9]+$")
 
 
 class Unrouted(ApiProblem):
@@ -301,4 +304,8 @@ def _loader() -> Any:
         ]
         for letter, found in base.yaml_implicit_resolvers.items()
     }
+    # YAML wants a point in a number with an exponent; Go does not, nor does JSON.
+    Loader.add_implicit_resolver(
+        "tag:yaml.org,2002:float", _EXPONENT, [*"-+.0123456789"]
+    )
     return Loader

@@ -26,6 +26,10 @@ _number = re.compile(r"-?(?:0|[1-9][0-9]*)").match
 _fraction = re.compile(r"\.[0-9]+").match
 _exponent = re.compile(r"[eE][+-]?[0-9]+").match
 _hexadecimal = re.compile("[0-9a-fA-F]*").match
+# A number that is whole though it is written as if it were not; or a text like one.
+_point_zero = re.compile(rb"[0-9](?:\.0+(?![0-9])|[eE])").search
+# From here on Go writes an exponent too.
+_EXPONENT: Final = 1e21
 _LONE = re.compile("[\ud800-\udfff]")
 _LITERALS: Final = {"t": "true", "f": "false", "n": "null"}
 
@@ -45,6 +49,23 @@ def decode(body: bytes) -> Any:
         raise Malformed(DEEP) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _lenient(body)
+
+
+def whole(value: Any, body: bytes) -> Any:
+    """A value with 2 where its text has 2.0, which is how Go writes it.
+
+    What is found in ``body``, its text, decides whether there is anything to do.
+    """
+    return _as_written(value) if _point_zero(body) else value
+
+
+def _as_written(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _as_written(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_as_written(each) for each in value]
+    is_whole = isinstance(value, float) and value.is_integer()
+    return int(value) if is_whole and abs(value) < _EXPONENT else value
 
 
 def pairs(body: bytes, make: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from trimtab.embedded import duplicates, jsontext, metadata, reading, status
+from trimtab.embedded import duplicates, jsontext, reading, status
 from trimtab.embedded.bodies import Unrouted
 from trimtab.embedded.builtin.shapes import go_order, shape_of
 from trimtab.embedded.conform import Mistyped
@@ -36,6 +36,8 @@ def patched(write: Write, old: Plain, body: bytes, media: str) -> Plain:
     """
     kind = write.kind
     patch = decode(body, media)
+    if kind.custom is not None:
+        patch = jsontext.whole(patch, body)
     twice = _twice(kind, body, patch, media)
     try:
         made = applied(kind.type, old, patch, media)
@@ -56,7 +58,6 @@ def patched(write: Write, old: Plain, body: bytes, media: str) -> Plain:
         problem = status.invalid("patch", shown, detail)
         nothing = status.GroupResource("", "")
         raise status.invalid_object(nothing, "", [problem]) from None
-    metadata.drop_equal_owners(obj, write.warnings, when=metadata.AFTER_MUTATION)
     return obj
 
 

@@ -12,7 +12,15 @@ from functools import lru_cache
 
 import msgspec
 
-from trimtab.embedded import bodies, duplicates, facts, metadata, shaping, status
+from trimtab.embedded import (
+    bodies,
+    duplicates,
+    facts,
+    jsontext,
+    metadata,
+    shaping,
+    status,
+)
 from trimtab.embedded.bodies import Unreadable
 from trimtab.embedded.conform import Mistyped
 from trimtab.embedded.kinds import Kind, Plain
@@ -43,6 +51,8 @@ def read(write: Write, body: bytes, content_type: str) -> Plain:
     except Unreadable as problem:
         raise bodies.unrecognized(str(problem), body, kind=kind.kind) from None
     obj, told = parsed.obj, list[str]()
+    if kind.custom is not None:
+        obj = jsontext.whole(obj, body)
     if kind.custom is not None and not obj.get("kind"):
         raise _without_kind(write, body, obj)
     if write.name and not number(metadata_of(obj).get("resourceVersion")):
@@ -108,7 +118,7 @@ def intent_of(body: bytes) -> tuple[Plain, tuple[str, ...]]:
             f"cannot unmarshal {json_kind(value)} into Go value of type "
             "map[string]interface {}"
         )
-    return value or {}, lines
+    return jsontext.whole(value or {}, body), lines
 
 
 def complain_of_lines(write: Write, lines: Sequence[str]) -> None:

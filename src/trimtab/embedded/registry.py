@@ -172,6 +172,7 @@ class Registry:
         if meta.get("name") != write.name:
             raise misnamed(meta, write)
         metadata.place(write.kind, obj, namespace=write.namespace)
+        metadata.drop_equal_owners(obj, write.warnings, when=metadata.AFTER_MUTATION)
         check_version(write, meta, row)
         made = self._replace(write, obj, old, row)
         return Outcome(obj=made)

@@ -305,3 +305,25 @@ def a_null_in_a_status_that_is_not_written_is_nobody_s_mistake(do: Run) -> None:
     do.apply("things/a", {**typed("things"), **NAMED, **state})
     do.apply("things/a", {**typed("things"), **NAMED, **state, "spec": {"color": "x"}})
     do.get("things/a")
+
+
+@scenario
+def a_number_that_is_whole_is_written_so(do: Run) -> None:
+    spec = {"ratio": 2.0, "anythings": {"a": [3.0, 2.5, 1e20, -4.0]}}
+    do.apply("things/a", {**typed("things"), **NAMED, "spec": spec})
+    do.create("things", {**typed("things"), "metadata": {"name": "b"}, "spec": spec})
+    for name in "ab":
+        do.patch(f"things/{name}", {"metadata": "x"})
+    do.patch("things/a", {"spec": {"anythings": {"b": 5.0}}})
+    do.patch("things/a", {"metadata": "x"})
+    body = {"apiVersion": "apps/v1", "kind": "Deployment", **sample("deployments", "c")}
+    do.apply("deployments/c", {**body, "spec": {**body["spec"], "replicas": 2.0}})
+
+
+@scenario
+def an_object_that_loses_its_name_is_not_warned_of_its_owners(do: Run) -> None:
+    do.create("deployments", sample("deployments"))
+    meta = {"ownerReferences": [None, None]}
+    for value in (meta, {**meta, "name": "a"}):
+        add = {"op": "add", "path": "/metadata", "value": value}
+        do.patch("deployments/a", [add], JSON_PATCH)
