@@ -1,13 +1,15 @@
 """Video scoring, measured from the outside: `python -m bench.vmafx`.
 
 A real etcd and kube-apiserver; operator, gateway and node as processes of their own; a
-clip of ten seconds and a poorer copy of it, made on the spot. Three figures have a bar,
+clip of ten seconds and a poorer copy of it, made on the spot. Four figures have a bar,
 and the program ends with 1 where one is missed.
 
 - *overhead*: from the creation of a job to its score in the status, against the same
   ffmpeg command run by hand, in turns; the median of each.
 - *idle*: how often a slot that waits for work asks for it.
 - *memory*: of an operator that has seen so many jobs end.
+- *parallel*: a clip of two minutes in two segments on a node of two slots, against the
+  whole of it on a node of one, with one thread a slot, in turns; the median of each.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import resource
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,8 +38,9 @@ from trimtab.client.calling import Caller, Place
 from trimtab.kinds import ServiceAccount
 from trimtab.operators.vmafx import commands, tools
 from trimtab.operators.vmafx.kinds import Run, VmafxJob, VmafxJobSpec, VmafxNode
-from trimtab.operators.vmafx.later import VmafxModelTraining, VmafxTenant
 from trimtab.operators.vmafx.scoring import MODEL
+from trimtab.operators.vmafx.tenancy.kinds import VmafxTenant
+from trimtab.operators.vmafx.training.kinds import VmafxModelTraining
 from trimtab.testing import Cluster, Options, cluster, eventually
 from trimtab.testing.operating import install
 
@@ -47,7 +50,8 @@ SECONDS, RATE, SIZE = 10, 25, "1280x720"
 SLOTS = 4
 IDLE = 90.0
 """Seconds that slots are watched: three times as long as one pull waits."""
-BAR_OVERHEAD, BAR_IDLE, BAR_MEMORY = 3.0, 1.0, 90.0
+BAR_OVERHEAD, BAR_IDLE, BAR_MEMORY, BAR_PARALLEL = 3.0, 1.0, 90.0, 0.6
+LONG, LONG_SIZE = 120, "640x360"
 PULLS = re.compile(
     r'^vmafx_controller_requests_total\{.*method="[^"]*PullWork".*\} (\S+)$',
     re.MULTILINE,
@@ -147,13 +151,26 @@ class Bench:
         where = ("-n", SPACE, "--root", str(self.folder), "--log", "warning")
         return ("vmafx", "gateway", *ports, *where)
 
-    def node(self, token: Path, *, slots: int) -> tuple[str, ...]:
+    def node(self, token: Path, *, slots: int, threads: int = 0) -> tuple[str, ...]:
         at = ("--gateway", f"127.0.0.1:{self.grpc}", "--token", str(token))
-        return ("vmafx", "node", *at, "--name", "bench", "--slots", str(slots))
+        what = ("--slots", str(slots), "--threads", str(threads))
+        return ("vmafx", "node", *at, "--name", "bench", *what)
 
     async def is_served(self) -> bool:
+        return bool(await self.session())
+
+    async def session(self) -> str:
+        """Which life of the node there is; empty before its first."""
         found = self.client.list(VmafxNode, namespace=SPACE)
-        return any(each.status.session for each in [node async for node in found])
+        return "".join([node.status.session async for node in found])
+
+    def is_begun(self, before: str) -> Callable[[], Awaitable[bool]]:
+        """Whether the node has begun another life since."""
+
+        async def begun() -> bool:
+            return await self.session() != before
+
+        return begun
 
     async def pulls(self) -> float:
         """Pulls that the gateway has answered so far."""
@@ -208,8 +225,10 @@ async def overhead(bench: Bench, token: Path, rounds: int) -> None:
     bench.say(Line("  CPU of all programs, of ffmpeg's", f"{share:.2f} %", "", None))
 
 
-async def _clip(to: Path, crf: int) -> Path:
-    source = f"testsrc2=size={SIZE}:rate={RATE}:duration={SECONDS}"
+async def _clip(
+    to: Path, crf: int, *, size: str = SIZE, seconds: int = SECONDS
+) -> Path:
+    source = f"testsrc2=size={size}:rate={RATE}:duration={seconds}"
     await _run(
         *(tools.where(), "-loglevel", "error", "-y", "-f", "lavfi", "-i", source),
         *("-c:v", "libx264", "-preset", "veryfast", "-crf", str(crf), str(to)),
@@ -240,8 +259,15 @@ async def _run(*command: str, folder: Path) -> None:
     assert await process.wait() == 0, command
 
 
-async def _job(bench: Bench, name: str, reference: Path, distorted: Path) -> float:
-    spec = VmafxJobSpec(reference=str(reference), distorted=str(distorted))
+async def _job(
+    bench: Bench,
+    name: str,
+    reference: Path,
+    distorted: Path,
+    segments: int | None = None,
+) -> float:
+    clips = (str(reference), str(distorted))
+    spec = VmafxJobSpec(reference=clips[0], distorted=clips[1], segments=segments)
     began = time.perf_counter()
     metadata = Metadata(name=name, namespace=SPACE)
     await bench.client.create(VmafxJob(metadata=metadata, spec=spec))
@@ -335,6 +361,39 @@ async def _finished(client: Client, name: str, now: datetime) -> None:
     await client.patch(VmafxJob, name, status, namespace=SPACE, subresource="status")
 
 
+# Parallel
+
+
+async def parallel(bench: Bench, token: Path, rounds: int) -> None:
+    """A long clip on one slot, and on two, in turns."""
+    clips = [
+        await _clip(
+            bench.folder / f"long-{name}.mp4", crf, size=LONG_SIZE, seconds=LONG
+        )
+        for name, crf in (("reference", 10), ("distorted", 40))
+    ]
+    took: dict[int, list[float]] = {1: [], 2: []}
+    async with (
+        bench.program(*bench.operator()),
+        bench.program(*bench.gateway()),
+    ):
+        for number in range(rounds):
+            for slots, times in took.items():
+                session = await bench.session()
+                async with bench.program(*bench.node(token, slots=slots, threads=1)):
+                    await eventually(bench.is_begun(session), within=60.0, every=0.2)
+                    name, segments = (
+                        f"slots-{slots}-{number}",
+                        slots if slots > 1 else None,
+                    )
+                    times.append(await _job(bench, name, clips[0], clips[1], segments))
+                print(f"  {slots} slots {times[-1]:.2f} s", flush=True)
+    ratio = median(took[2]) / median(took[1])
+    text = f"two slots to one, {LONG} s of {LONG_SIZE}, one thread each"
+    good = ratio <= BAR_PARALLEL
+    bench.say(Line(text, f"{ratio:.3f}", f"<= {BAR_PARALLEL:g}", good))
+
+
 async def main(options: argparse.Namespace) -> int:
     python = platform.python_version()
     print(f"{platform.platform()}, {os.cpu_count()} cores, Python {python}")
@@ -351,6 +410,8 @@ async def main(options: argparse.Namespace) -> int:
                 await idle(bench, token)
             if options.jobs:
                 await memory(bench, options.jobs)
+            if options.parallel:
+                await parallel(bench, token, options.parallel)
     print("\n" + "\n".join(map(str, bench.lines)))
     return int(any(line.good is False for line in bench.lines))
 
@@ -360,6 +421,7 @@ def parsed() -> argparse.Namespace:
     made.add_argument("--cluster", default="real", choices=("real", "embedded"))
     made.add_argument("--rounds", type=int, default=5, help="0 leaves it out")
     made.add_argument("--jobs", type=int, default=10_000, help="0 leaves it out")
+    made.add_argument("--parallel", type=int, default=3, help="rounds; 0 leaves it out")
     made.add_argument("--busy", action="store_true", help="leave out the idle slots")
     return made.parse_args()
 

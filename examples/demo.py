@@ -1,9 +1,10 @@
-"""The demo: one small operator, from its classes to a cluster and back, then a film.
+"""The demo: one small operator, from its classes to a cluster and back, then films.
 
 It prints the CRD of ``website.py``, starts an API server on this machine, installs the
 CRD and runs the operator: a Website goes in, a Deployment comes out, the status says
-so. Then ``scoring.py`` has a clip scored. ``--cluster=real`` takes etcd and
-kube-apiserver instead, where they are at hand (``make test-cluster`` builds them).
+so. Then ``scoring.py`` has a clip scored, and in ``training.py`` a model learns from
+such scores, which is drawn. ``--cluster=real`` takes etcd and kube-apiserver instead,
+where they are at hand (``make test-cluster`` builds them).
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+import tempfile
 from pathlib import Path
 
 import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from examples import scoring
+from examples import scoring, training
 from examples.website import Website, WebsiteSpec
 from trimtab import Client, Metadata, crd, load
 from trimtab.client import NotFound, WatchEvent
@@ -52,7 +54,7 @@ async def reported(client: Client, *, wished: int) -> Website:
     raise RuntimeError("the watch ended before the status came; run the demo again")
 
 
-async def on_a_cluster(kind: Kind) -> None:
+async def on_a_cluster(kind: Kind, *, plot: Path | None) -> None:
     async with (
         cluster(kind) as control_plane,
         Client(load(kubeconfig=control_plane.kubeconfig)) as client,
@@ -72,6 +74,9 @@ async def on_a_cluster(kind: Kind) -> None:
         print("The operator has stopped, and its lease is free.")
         print("Now a clip is made, spoiled and scored.", flush=True)
         await scoring.show(client, control_plane.kubeconfig)
+        if plot is not None:
+            print("Now a model learns from scores.", flush=True)
+            await training.show(client, control_plane.kubeconfig, plot=plot)
 
 
 async def show(client: Client) -> None:
@@ -94,12 +99,23 @@ async def show(client: Client) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run one small operator.")
     parser.add_argument("--cluster", choices=("embedded", "real"), default="embedded")
-    kind: Kind = parser.parse_args().cluster
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "trimtab-training.png",
+        help="where the course of the training is drawn (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--no-training", action="store_true", help="leave out the model that learns"
+    )
+    options = parser.parse_args()
+    kind: Kind = options.cluster
     print("The CRD of class Website:\n")
     print(yaml.safe_dump(crd(Website), sort_keys=False))
     print(f"Starting an API server ({kind}) to run the operator on.", flush=True)
     try:
-        asyncio.run(on_a_cluster(kind))
+        plot = None if options.no_training else options.plot
+        asyncio.run(on_a_cluster(kind, plot=plot))
     except ClusterError as error:
         print(error, file=sys.stderr)
         return 1

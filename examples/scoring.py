@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from trimtab import Client, Metadata
-from trimtab.client import WatchEvent
+from trimtab.client import Conflict, WatchEvent
 from trimtab.kinds import ServiceAccount
 from trimtab.operators.vmafx import scoring, tools
 from trimtab.operators.vmafx.kinds import VmafxJob, VmafxJobSpec, VmafxNode
@@ -59,7 +59,13 @@ async def clip(to: Path, *arguments: str) -> Path:
 async def node_token(client: Client, folder: Path) -> Path:
     """The token of a service account that may work as a node, and do nothing else."""
     where = {"name": NODE, "namespace": "default"}
-    await client.create(ServiceAccount(metadata=Metadata(name=NODE)))
+    file = folder / "node.token"
+    file.touch(mode=0o600)
+    try:
+        await client.create(ServiceAccount(metadata=Metadata(name=NODE)))
+    except Conflict:  # it was made for an earlier part of the demo, with its rights
+        file.write_text((await client.token(NODE)).token)
+        return file
     rule = {"apiGroups": ["vmafx.dev"], "resources": ["vmafxnodes"], "verbs": ["work"]}
     role = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": where}
     await client.create({**role, "rules": [rule]})
@@ -71,8 +77,6 @@ async def node_token(client: Client, folder: Path) -> Path:
         "subjects": [{"kind": "ServiceAccount", **where}],
     }
     await client.create(binding)
-    file = folder / "node.token"
-    file.touch(mode=0o600)
     file.write_text((await client.token(NODE)).token)
     return file
 

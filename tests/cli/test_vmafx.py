@@ -22,7 +22,10 @@ def test_a_score_is_told_for_people_and_for_programs(
     pair: tuple[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     told = json.loads(printed(capsys, "vmafx", "score", *pair, "--json"))
-    assert len(told["frames"]) == clips.FRAMES
+    assert len(told["frames"]) == len(told["series"]["psnr"]) == clips.FRAMES
+    assert told["pooled"]["min"] == min(told["frames"])
+    split = printed(capsys, "vmafx", "score", *pair, "--json", "--segments", "2")
+    assert json.loads(split) == told
     picture = tmp_path / "frames.png"
     text = printed(capsys, "vmafx", "score", *pair, "--plot", str(picture))
     first, features, line = text.splitlines()

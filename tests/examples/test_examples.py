@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +19,7 @@ from trimtab.testing import Cluster, operating
 
 def test_the_demo_runs_from_the_classes_to_a_status_and_back() -> None:
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / "demo.py"), "--cluster=embedded"],
+        [sys.executable, str(EXAMPLES / "demo.py"), "--no-training"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -34,6 +35,28 @@ def test_the_demo_runs_from_the_classes_to_a_status_and_back() -> None:
         "The operator has stopped, and its lease is free.",
     ):
         assert said in done.stdout
+
+
+@pytest.mark.long
+def test_the_demo_draws_a_model_that_learns(tmp_path: Path) -> None:
+    plot = tmp_path / "training.png"
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "demo.py"), "--plot", str(plot)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for said in (
+        "v000001 was kept: PLCC",
+        "Somebody lied, and was found out: ",
+        "Forgotten: ",
+        f"Drawn: {plot}",
+    ):
+        assert said in done.stdout
+    assert plot.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -248,6 +248,8 @@ def _schema(value: Any) -> Plain:
         return {"type": "boolean"}
     if isinstance(value, int):
         return {"type": "integer"}
+    if isinstance(value, float):
+        return {"type": "number"}
     if isinstance(value, str):
         return {"type": "string"}
     if isinstance(value, list):

@@ -61,7 +61,6 @@ kind: ServiceAccount
 {METADATA}"""
 
 DEPLOYMENT: Final = f"""\
----
 apiVersion: apps/v1
 kind: Deployment
 {METADATA}spec:
@@ -72,10 +71,14 @@ kind: Deployment
     rollingUpdate:
       maxSurge: 1
       maxUnavailable: 0
+"""
+
+PODS: Final = f"""\
   template:
     metadata:
       labels:
-{indent(LABELS, "        ")}        {{{{- with $values.podLabels }}}}
+{indent(LABELS, "        ")}@LABELS@
+        {{{{- with $values.podLabels }}}}
         {{{{- toYaml . | nindent 8 }}}}
         {{{{- end }}}}
       {{{{- with $values.podAnnotations }}}}
@@ -219,6 +222,7 @@ def template(program: Program) -> str:
     parts.append(BUDGET)
     if program.probed:
         parts.append(MONITOR)
+    parts.append(program.more())
     made = "".join(parts) + "{{- end }}\n"
     for word, text in (
         ("@NAME@", program.name),
@@ -235,8 +239,9 @@ def _deployment(program: Program) -> str:
     if program.ports:
         numbered = _ports(program, "containerPort", "", indent=12)
         ports = f"          ports:\n{numbered}"
-    made = DEPLOYMENT
+    made = f"---\n{_maker(program)}{PODS}"
     for place, text in (
+        ("LABELS", indent(program.labels, " " * 8)),
         ("ARGUMENTS", indent(program.arguments, " " * 12)),
         ("ENV", indent(program.env, " " * 12)),
         ("PORTS", ports + (PROBES if program.probed else "")),
@@ -245,6 +250,16 @@ def _deployment(program: Program) -> str:
     ):
         made = made.replace(f"@{place}@\n", text)
     return made
+
+
+def _maker(program: Program) -> str:
+    """What makes the pods, down to their template."""
+    if not program.made_by:
+        return DEPLOYMENT
+    head, _, spec = program.made_by.partition("spec:\n")
+    other = f"{head}{METADATA}spec:\n{spec}"
+    chosen = f"{{{{- if $values.set }}}}\n{other}"
+    return f"{chosen}{{{{- else }}}}\n{DEPLOYMENT}{{{{- end }}}}\n"
 
 
 def _ports(program: Program, number: str, target: str, *, indent: int) -> str:

@@ -13,12 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
-
-import msgspec
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from trimtab.pool.gateway.wire import Code
 from trimtab.pool.states import Operation, Origin, Outcome, Reason, Source, State
+from trimtab.runtime.catalogue import Definition
 from trimtab.runtime.metrics import Histogram
 
 if TYPE_CHECKING:
@@ -67,17 +66,6 @@ LABELS: Final[dict[str, tuple[str, ...]]] = {
     "pass": PASSES,
 }
 """Every value that a label can have; ``pool`` is not here, see :data:`POOLS`."""
-
-Kind = Literal["counter", "gauge", "histogram"]
-
-
-class Definition(msgspec.Struct, frozen=True):
-    """What a metric is, means and is labelled with."""
-
-    kind: Kind
-    about: str
-    labels: tuple[str, ...] = ()
-
 
 DEFINITIONS: Final[dict[str, Definition]] = {
     "acquire_seconds": Definition(

@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -67,6 +68,13 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     env: str = ""
     mounts: str = ""
     volumes: str = ""
+    labels: str = ""
+    """More labels of its pods: a map, in YAML."""
+    made_by: str = ""
+    """Another kind that can make its pods, if its value ``set`` is true: everything of
+    the object but its metadata and the pods' template."""
+    more: Callable[[], str] = str
+    """Makes more objects that come with it, each after a line of ``---``."""
 
     def __post_init__(self) -> None:
         check_label(self.name, what="The name of a program")

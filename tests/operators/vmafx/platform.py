@@ -17,6 +17,7 @@ from trimtab.cache import Scope
 from trimtab.client import Client, load
 from trimtab.kinds import ServiceAccount
 from trimtab.operators.vmafx.calling import Caller
+from trimtab.operators.vmafx.feedback import Feedback
 from trimtab.operators.vmafx.gateway import GatewayOptions, serving
 from trimtab.operators.vmafx.kinds import VmafxJob, VmafxJobSpec
 from trimtab.operators.vmafx.node import Node, NodeOptions
@@ -24,6 +25,7 @@ from trimtab.operators.vmafx.operator import make
 from trimtab.operators.vmafx.relay import Way
 from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.scoring import MODEL, score
+from trimtab.operators.vmafx.segments import Segment
 from trimtab.operators.vmafx.tools import Ffmpeg
 from trimtab.runtime.access import Reviews
 from trimtab.runtime.webhooks.declarations import Declarations
@@ -55,6 +57,7 @@ class Platform:
         roots: tuple[str, ...] = (),
         client: Client | None = None,
         others: tuple[str, ...] = (),
+        change: Callable[[GatewayOptions], GatewayOptions] = lambda options: options,
     ) -> int:
         """Another replica of the gateway; its port."""
         used = client or self.client
@@ -70,7 +73,7 @@ class Platform:
             serving(
                 used,
                 judge=Reviews(used),
-                options=options,
+                options=change(options),
                 now=lambda: datetime.now(UTC),
                 random=random.SystemRandom(),
                 scorer=scorer,
@@ -159,11 +162,17 @@ async def node(
     ffmpeg: Ffmpeg,
     change: Callable[[NodeOptions], NodeOptions] = lambda options: options,
     way: Way | None = None,
+    feedback: Feedback | None = None,
 ) -> AsyncIterator[Node]:
     """A node that works for as long as the block runs, and then drains."""
 
     async def scorer(
-        reference: str, distorted: str, *, model: str, progress: Any
+        reference: str,
+        distorted: str,
+        *,
+        model: str,
+        progress: Any,
+        segment: Segment | None = None,
     ) -> Any:
         return await score(
             reference,
@@ -173,11 +182,18 @@ async def node(
             model=model or MODEL,
             progress=progress,
             way=way,
+            segment=segment,
         )
 
     options = change(NodeOptions(name=name, beat=1.0, pull=5.0, patience=10.0))
     async with platform.caller(port, "node") as caller:
-        made = Node(caller, scorer, options=options, random=random.Random(7))
+        made = Node(
+            caller,
+            scorer,
+            options=options,
+            random=random.Random(7),
+            feedback=feedback,
+        )
         async with asyncio.TaskGroup() as group:
             group.create_task(made.run())
             try:

@@ -28,6 +28,7 @@ from trimtab.operators.vmafx.calling import Caller
 from trimtab.operators.vmafx.claims import FINAL
 from trimtab.operators.vmafx.desk import BY_UID, Desk
 from trimtab.operators.vmafx.guarding import Guard
+from trimtab.operators.vmafx.joining import Joining
 from trimtab.operators.vmafx.kinds import VmafxJob, VmafxNode
 from trimtab.operators.vmafx.node import Node, NodeOptions
 from trimtab.operators.vmafx.nodes import BY_SESSION, Nodes
@@ -35,7 +36,9 @@ from trimtab.operators.vmafx.problems import BadInput, ToolFailed
 from trimtab.operators.vmafx.roles import Judge
 from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.scores import Score
+from trimtab.operators.vmafx.segments import Part, Segment
 from trimtab.operators.vmafx.serving import Controller
+from trimtab.operators.vmafx.tenancy.registry import Registry
 from trimtab.operators.vmafx.wire import controller_pb2 as wire
 from trimtab.sim import Here, Program, Scenario
 
@@ -77,13 +80,15 @@ async def gateway(client: Client, here: Here) -> None:
     )
     jobs = cache.informer(VmafxJob, HERE, indexes=(BY_UID,))
     desk = Desk(client, jobs=jobs, nodes=nodes, now=now, lease=LEASE)
+    joining = Joining(client, desk, now=now)
     service = Controller(
         client,
         desk,
         guard=Guard(cast(Judge, None), namespace="default"),  # nobody asks who calls
         namespace="default",
-        roots=Roots((ROOT,)),
+        registry=Registry(home="default", roots=Roots((ROOT,))),
         now=now,
+        learning=lambda node, job: [],
     )
 
     async def answer(message: bytes) -> bytes:
@@ -103,6 +108,7 @@ async def gateway(client: Client, here: Here) -> None:
         group.create_task(cache.run())
         await cache.wait_synced()
         group.create_task(desk.run())
+        group.create_task(joining.run())
         here.serve(answer)
 
 
@@ -194,10 +200,11 @@ async def scored(
     *,
     model: str,
     progress: Callable[[int, int | None], None],
+    segment: Segment | None = None,
 ) -> Score:
     """Takes its time, and fails as the name of the clip says."""
     name = distorted.rpartition("/")[2]
-    with work.on(name):
+    with work.on(laws.part_of(name, segment.index if segment else None)):
         for step in range(random.randrange(2, 12)):
             await asyncio.sleep(1)
             progress(step, 12)
@@ -205,8 +212,13 @@ async def scored(
         raise BadInput(f"{distorted} is not a video that can be read.")
     if name.startswith("flaky") and random.random() < 0.5:
         raise ToolFailed("ffmpeg was killed by signal 9.")
-    value = laws.score_of(name)
-    return Score(vmaf=value, features={"psnr": 30.0}, frames=(value,), model="m")
+    value, part = laws.score_of(name), None
+    if segment is not None:
+        own = segment.frames(laws.LENGTH)
+        part = Part(first=own.start, count=len(own), total=laws.LENGTH)
+    return Score(
+        vmaf=value, features={"psnr": 30.0}, frames=(value,), model="m", part=part
+    )
 
 
 # Producers

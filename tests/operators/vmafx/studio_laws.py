@@ -13,11 +13,25 @@ from trimtab.sim.server import ObjectChange, Plain, Server
 
 JOBS, NODES = "vmafx.dev/vmafxjobs", "vmafx.dev/vmafxnodes"
 DEFAULT_ATTEMPTS: Final = 3
+LENGTH: Final = 10
+"""Frames of every clip."""
 
 
 def score_of(name: str) -> float:
     """What a clip is worth, by its name."""
     return float(sum(name.encode()) % 100)
+
+
+def part_of(name: str, index: int | None) -> str:
+    """What is worked on: a clip, or one segment of it."""
+    return name if index is None else f"{name}#{index}"
+
+
+def _clip(job: Plain) -> str:
+    spec = job["spec"]
+    segment = spec.get("segment")
+    name = str(spec["distorted"].rpartition("/")[2])
+    return part_of(name, segment.get("index", 0) if segment else None)
 
 
 def _run(job: Plain) -> Plain:
@@ -142,13 +156,37 @@ class ResultsAreTheHolders:
         old, run = both
         if run.get("outcome") != "completed":
             return
-        clip = (change.after or {})["spec"]["distorted"].rpartition("/")[2]
+        job = change.after or {}
+        if job["spec"].get("segments", 1) > 1:
+            yield from _unlike_its_segments(server, job)
+            return
+        clip = _clip(job)
         if not _is_running(old):
             yield f"{change.key} has a score, and nobody had it: {old}."
         elif (run.get("node"), clip) not in SCORED:
             yield f"{change.key} has a score, and {run.get('node')} has none for it."
 
 
+def _unlike_its_segments(server: Server, job: Plain) -> Iterator[str]:
+    """A split job ends with all its segments: each is scored, and they are all."""
+    name, uid = job["metadata"]["name"], job["metadata"]["uid"]
+    owned = [
+        each
+        for each in server.of(JOBS)
+        for owner in each["metadata"].get("ownerReferences", ())
+        if owner["uid"] == uid
+    ]
+    outcomes = [_run(each).get("outcome", "") for each in owned]
+    if outcomes != ["completed"] * job["spec"]["segments"]:
+        yield f"{name} has a score, and its segments are {outcomes}."
+    counts = [_run(each).get("scored", {}).get("count", 0) for each in owned]
+    if sum(counts) != LENGTH:
+        yield f"{name} has a score of {counts} frames."
+    SPLIT.append(name)
+
+
+SPLIT: list[str] = []
+"""The split jobs that were completed."""
 SCORED: set[tuple[str, str]] = set()
 """Which node has come to the end of which clip."""
 

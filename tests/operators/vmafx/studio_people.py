@@ -23,13 +23,24 @@ from trimtab.sim.server import Plain, Server
 
 CLOSES = 100.0
 """Virtual seconds after which nodes go home, once all jobs are over."""
+SPLIT = 0.3
+"""How many jobs are in segments."""
 PHASES = {"completed": "Succeeded", "failed": "Failed", "cancelled": "Cancelled"}
 
 
 def job(chance: Random) -> Plain:
     clip = f"{chance.choice(('good', 'bad', 'flaky'))}-{chance.randrange(1000)}"
-    spec = {"reference": f"{ROOT}/reference", "distorted": f"{ROOT}/{clip}"}
+    spec: Plain = {"reference": f"{ROOT}/reference", "distorted": f"{ROOT}/{clip}"}
+    if chance.random() < SPLIT:
+        spec["segments"] = chance.choice((2, 3))
     return {"apiVersion": "vmafx.dev/v1", "kind": "VmafxJob", "spec": spec}
+
+
+def split_job(chance: Random) -> Plain:
+    """A job in segments, of a clip that can be scored."""
+    made = job(chance)
+    made["spec"] |= {"segments": 2, "distorted": f"{ROOT}/good-{chance.random()}"}
+    return made
 
 
 async def node(client: Client, here: Here, *, studio: Studio) -> None:

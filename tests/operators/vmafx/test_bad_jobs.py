@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -107,6 +108,9 @@ async def test_bad_jobs_fail_once_by_name_and_the_node_goes_on(
     ):
         expected["gone"] = (f"{url}/gone.mp4", "", "its server answered 404")
         port = await here.gateway(roots=(url,))
+        async with node(here, port, "odd", ffmpeg=poisoned(folder, ffmpeg)):
+            await here.submit("nan", reference, distorted)
+            nan = await here.ended("nan")
         async with node(here, port, "one", ffmpeg=ffmpeg, way=way):
             for name, (clip, model, _) in expected.items():
                 await _submit(here, name, reference, clip, model)
@@ -123,6 +127,22 @@ async def test_bad_jobs_fail_once_by_name_and_the_node_goes_on(
         assert "\n" not in status.message
     assert good.status.phase == "Succeeded"
     assert good.status.run.session == alive.status.session
+    assert (nan.status.phase, nan.status.score) == ("Failed", None)
+    pair = f"{distorted} against {reference}"
+    why = f"The vmaf of {pair} is not a number: there is no score."
+    assert (nan.status.message, nan.status.attempts) == (why, 1)
+
+
+def poisoned(folder: Path, ffmpeg: Ffmpeg) -> Ffmpeg:
+    """The same ffmpeg, whose libvmaf says of a frame that its score is no number."""
+    script = folder / "poisoned-ffmpeg"
+    script.write_text(
+        f'#!/bin/sh\n"{ffmpeg.path}" "$@"; code=$?\n'
+        'test -f log.json && sed -i \'0,/"vmaf": [0-9.]*/s//"vmaf": -nan/\' log.json\n'
+        "exit $code\n"
+    )
+    script.chmod(0o700)
+    return msgspec.structs.replace(ffmpeg, path=str(script))
 
 
 def bad_inputs(folder: Path, reference: Path) -> dict[str, tuple[str, str, str]]:

@@ -31,6 +31,7 @@ from trimtab.operators.vmafx.kinds import VmafxJob
 from trimtab.operators.vmafx.node import Node, NodeOptions
 from trimtab.operators.vmafx.operator import make
 from trimtab.operators.vmafx.roots import Roots
+from trimtab.operators.vmafx.scaling import alerts, external
 from trimtab.operators.vmafx.scores import Score
 from trimtab.pool.keyring import authority_name
 from trimtab.runtime.access import Reviews
@@ -44,6 +45,8 @@ APP = "trimtab.operators.vmafx.app"
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 ALL = "operator.enabled=true,gateway.enabled=true,node.enabled=true"
 ANYWHERE = "anywhere"
+PARTS = ("/status", "/finalizers")
+SCALED = "node.set=true,gateway.externalMetrics.enabled=true"
 
 
 @pytest.fixture
@@ -70,12 +73,12 @@ def test_the_operator_may_do_what_its_own_source_does_and_no_more() -> None:
     app.webhooks = Declarations()
     rules = rules_of(app, namespace="home")
     granted = {(rule.group, rule.resource): set(rule.verbs) for rule in rules}
+    kinds = ("jobs", "nodes", "nodesets", "modeltrainings", "tenants")
     assert {resource for _, resource in granted} == {
-        *("vmafxjobs", "vmafxnodes", "vmafxmodeltrainings", "vmafxtenants"),
-        *("vmafxjobs/status", "vmafxnodes/status", "vmafxmodeltrainings/status"),
-        *("vmafxtenants/status", "events", "leases"),
+        *(f"vmafx{each}{part}" for each in kinds for part in ("", *PARTS)),
+        *("pods", "pods/finalizers", "services", "events", "leases"),
     }
-    verbs = {"get", "list", "watch", "patch", "delete"}
+    verbs = {"get", "list", "watch", "create", "patch", "delete"}
     assert granted["vmafx.dev", "vmafxjobs"] == verbs
     assert granted["vmafx.dev", "vmafxtenants"] == {"get", "list", "watch"}
 
@@ -86,7 +89,7 @@ def test_nothing_runs_until_it_is_enabled_and_mistakes_are_told(
 ) -> None:
     assert "0 chart(s) failed" in helm("lint", "--strict", str(chart))
     assert helm.template(chart) == []
-    assert len(list((chart / "crds").iterdir())) == 4
+    assert len(list((chart / "crds").iterdir())) == 5
     kinds = [each["kind"] for each in helm.template(chart, "--set", ALL)]
     assert kinds.count("Deployment") == kinds.count("ServiceAccount") == 3
     assert "ValidatingWebhookConfiguration" not in kinds
@@ -104,6 +107,49 @@ def test_nothing_runs_until_it_is_enabled_and_mistakes_are_told(
     ):
         done = helm.run("template", "x", str(chart), "--set", f"{ALL},{wrong}")
         assert done.returncode != 0, wrong
+
+
+@pytest.mark.cluster("real")
+def test_nodes_can_be_a_set_that_is_scaled_by_what_waits(
+    helm: Helm, chart: Path
+) -> None:
+    asked = f"{ALL},{SCALED},node.autoscaling.enabled=true,node.drainSeconds=90"
+    found = {each["kind"]: each for each in helm.template(chart, "--set", asked)}
+    nodes, plain = found["VmafxNodeSet"], helm.template(chart, "--set", ALL)
+    (deployed,) = (
+        each
+        for each in plain
+        if each["metadata"]["name"].endswith("-node") and each["kind"] == "Deployment"
+    )
+    assert nodes["spec"]["template"] == deployed["spec"]["template"]
+    assert nodes["spec"]["drainSeconds"] == 90
+    assert "replicas" not in nodes["spec"]  # they are the autoscaler's
+    scaled = found["HorizontalPodAutoscaler"]["spec"]
+    assert scaled["scaleTargetRef"]["name"] == nodes["metadata"]["name"]
+    (metric,) = scaled["metrics"]
+    assert metric["external"]["metric"]["name"] in external.METRICS
+    service = found["APIService"]["spec"]
+    assert service["insecureSkipTLSVerify"]
+    assert service["service"]["name"] == "x-vmafx-gateway"
+    pods = Network(helm.template(chart, "--set", asked)).pods
+    assert "--external-metrics" in pods["gateway"]["spec"]["containers"][0]["args"]
+    alone = f"{ALL},node.autoscaling.enabled=true"
+    done = helm.run("template", "x", str(chart), "--set", alone)
+    assert "node.autoscaling needs node.set" in done.stderr
+
+
+@pytest.mark.cluster("real")
+def test_rules_and_the_dashboard_are_those_of_the_metrics(
+    helm: Helm, chart: Path
+) -> None:
+    more = "gateway.rules.enabled=true,gateway.dashboard.enabled=true"
+    changed = "gateway.rules.objectives.queueAgeSeconds=60"
+    rendered = helm.template(chart, "--set", f"{ALL},{more},{changed}")
+    (rules,) = (each for each in rendered if each["kind"] == "PrometheusRule")
+    wished = alerts.Objectives(queue_age_seconds="60", jobs="x-vmafx.*")
+    assert rules["spec"] == alerts.document(wished)
+    (page,) = (each for each in rendered if each["kind"] == "ConfigMap")
+    assert json.loads(page["data"]["vmafx.json"]) == alerts.dashboard()
 
 
 @pytest.mark.cluster("real")
@@ -126,7 +172,8 @@ def test_probes_ask_at_ports_that_are_there_and_nothing_else_is_probed(
 def test_secrets_that_are_named_are_mounted_where_the_programs_look(
     helm: Helm, chart: Path
 ) -> None:
-    more = "gateway.certificateSecret=tls,node.s3Secret=keys"
+    named = "gateway.issuerSecret=issuers,node.tokenSecret=token"
+    more = f"gateway.certificateSecret=tls,node.s3Secret=keys,{named}"
     rendered = helm.template(chart, "--set", f"{ALL},{more}")
     pods = Network(rendered).pods
     gateway, node = pods["gateway"]["spec"], pods["node"]["spec"]
@@ -136,6 +183,8 @@ def test_secrets_that_are_named_are_mounted_where_the_programs_look(
     assert volumes["authority"]["secret"]["secretName"] == "tls"
     assert volumes["s3"]["secret"]["secretName"] == "keys"
     assert {"name": "VMAFX_S3_KEYS", "value": "/s3"} in node["containers"][0]["env"]
+    assert "--issuer-ca=/issuers/ca.crt" in gateway["containers"][0]["args"]
+    assert "--token=/token/token" in node["containers"][0]["args"]
     for pod in (gateway, node):
         mounted = {each["name"] for each in pod["containers"][0]["volumeMounts"]}
         assert mounted == {each["name"] for each in pod["volumes"]}
@@ -145,7 +194,8 @@ def test_secrets_that_are_named_are_mounted_where_the_programs_look(
 def test_what_the_pods_are_told_is_what_the_commands_understand(
     helm: Helm, chart: Path
 ) -> None:
-    more = "webhooks.enabled=true,gateway.score=true,gateway.roots={/clips}"
+    more = "webhooks.enabled=true,gateway.score=true,gateway.roots={/clips},"
+    more += "gateway.tenants=true"
     pods = Network(helm.template(chart, "--set", f"{ALL},{more}")).pods
     for pod in pods.values():
         arguments = pod["spec"]["containers"][0]["args"]
@@ -153,7 +203,7 @@ def test_what_the_pods_are_told_is_what_the_commands_understand(
     told = pods["gateway"]["spec"]["containers"][0]["args"]
     options = parser("vmafx").parse_args(told)
     assert (options.port, options.http, options.score) == (9090, 8080, True)
-    assert options.root == ["/clips"]
+    assert (options.root, options.tenants) == (["/clips"], "objects")
     assert options.names[-1] == "x-vmafx-gateway.default.svc.cluster.local"
 
 
@@ -379,7 +429,12 @@ async def _working(admin: Client, port: int, folder: Path) -> AsyncIterator[None
     trusted = (await admin.get(ConfigMap, "vmafx-gateway")).data["ca.crt"]
 
     async def score(
-        reference: str, distorted: str, *, model: str, progress: Any
+        reference: str,
+        distorted: str,
+        *,
+        model: str,
+        progress: Any,
+        segment: Any = None,
     ) -> Score:
         return Score(vmaf=90.0, features={"psnr": 40.0}, frames=(90.0,), model="m")
 

@@ -11,7 +11,14 @@ from msgspec.structs import replace
 
 from trimtab.api import Metadata
 from trimtab.operators.vmafx import claims
-from trimtab.operators.vmafx.kinds import Run, VmafxJob, VmafxJobSpec, VmafxJobStatus
+from trimtab.operators.vmafx.kinds import (
+    PartOf,
+    Run,
+    Scored,
+    VmafxJob,
+    VmafxJobSpec,
+    VmafxJobStatus,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -167,3 +174,66 @@ def test_whatever_happens_the_end_is_final_and_attempts_are_bounded(
         assert old.lost <= run.lost <= attempts
         if run.outcome == "completed" and old.outcome == "":
             assert (old.session, old.attempt) == (session, attempt)
+
+
+def segment(index: int, first: int, count: int, **run: object) -> VmafxJob:
+    given_run = {
+        "outcome": "completed",
+        "attempt": 1,
+        "score": 10.0 * index,
+        "features": {"psnr": 1.0 + index, f"only-{index}": 1.0},
+        "scored": Scored(first=first, count=count, total=6),
+        **run,
+    }
+    return job(Run(**given_run), segment=PartOf(index=index, of=2))  # type: ignore[arg-type]
+
+
+def test_a_split_job_is_no_nodes_and_has_the_means_of_its_segments() -> None:
+    whole = job(segments=2)
+    with pytest.raises(claims.NotFree):
+        claims.claim(whole, node="n", session="s", now=NOW)
+    begun = after(whole, claims.begin(whole, now=NOW))
+    assert claims.is_running(begun)
+    assert not claims.is_held(begun)
+    assert claims.begin(begun, now=NOW) is None
+    parts = [segment(0, 0, 2), segment(1, 2, 4)]
+    for before in (whole, begun):
+        ended = after(before, claims.join(before, parts, frames="f", now=NOW))
+        run = ended.status.run
+        assert (run.outcome, run.attempt) == ("completed", 1)
+        assert run.score == pytest.approx(40 / 6)
+        assert run.features == {"psnr": pytest.approx(10 / 6)}
+        assert claims.join(ended, parts, frames="", now=NOW) is None
+
+
+def test_segments_that_do_not_meet_are_no_score() -> None:
+    whole = job(segments=2)
+    for parts in (
+        [segment(0, 0, 2), segment(1, 3, 3)],
+        [segment(0, 0, 2, scored=None), segment(1, 2, 4)],
+    ):
+        run = claims.join(whole, parts, frames="", now=NOW)
+        assert run is not None
+        assert (run.outcome, run.score) == ("failed", None)
+        assert run.error.startswith("The segments of j do not fit together: ")
+
+
+def test_a_split_job_ends_with_a_segment_that_cannot_be_scored() -> None:
+    whole = job(segments=2)
+    bad = segment(1, 0, 0, outcome="failed", error="b is no video.")
+    failed = claims.end_with(whole, bad, now=NOW)
+    assert failed is not None
+    assert failed.error == "b is no video (segment 2 of 2)."
+    gone = segment(0, 0, 0, outcome="cancelled")
+    cancelled = claims.end_with(whole, gone, now=NOW)
+    assert cancelled is not None
+    assert cancelled.outcome == "cancelled"
+    assert cancelled.error == "Its segment 1 of 2 was cancelled."
+
+
+def test_who_knows_no_segments_has_not_scored_one() -> None:
+    part = claimed(job(segment=PartOf(index=0, of=2)), "s1")
+    run = claims.report(part, session="s1", attempt=1, now=NOW, score=1.0)
+    assert run is not None
+    assert (run.outcome, run.lost) == ("expired", 1)
+    assert run.error == "Node node-s1 scores no segments: update it."

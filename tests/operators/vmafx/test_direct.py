@@ -20,6 +20,7 @@ from trimtab.operators.vmafx.guarding import Guard
 from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.scores import Score
 from trimtab.operators.vmafx.scoring import MODEL, score
+from trimtab.operators.vmafx.tenancy.registry import Registry
 from trimtab.operators.vmafx.tools import Ffmpeg
 from trimtab.operators.vmafx.wire import scoring_pb2 as wire
 
@@ -38,13 +39,18 @@ class Everybody:
 @pytest.fixture
 async def channel(ffmpeg: Ffmpeg, reference: Path) -> AsyncIterator[grpc.aio.Channel]:
     async def scorer(
-        reference: str, distorted: str, *, model: str, progress: Any
+        reference: str,
+        distorted: str,
+        *,
+        model: str,
+        progress: Any,
+        segment: Any = None,
     ) -> Score:
         return await score(reference, distorted, ffmpeg=ffmpeg, model=model or MODEL)
 
     guard = Guard(Everybody(), namespace="n")
-    roots = Roots((str(reference.parent),))
-    scoring = Scoring(scorer, guard=guard, roots=roots)
+    registry = Registry(home="n", roots=Roots((str(reference.parent),)))
+    scoring = Scoring(scorer, guard=guard, registry=registry)
     server = grpc.aio.server(handlers=(scoring.handler(),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

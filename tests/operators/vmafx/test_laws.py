@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from tests.operators.vmafx.studio import TINY, Studio, studio_scenario
-from tests.operators.vmafx.studio_laws import JOBS, CancelledJobsStop
-from tests.operators.vmafx.studio_people import people_scenario
+from tests.operators.vmafx.studio_laws import JOBS, SPLIT, CancelledJobsStop
+from tests.operators.vmafx.studio_people import people_scenario, split_job
 from tests.sim.searching import no_law_is_broken
+from trimtab.operators.vmafx.kinds import VmafxJob
 from trimtab.sim import Fault, Plan, Scenario, run
 from trimtab.sim.modes import Mode
 from trimtab.sim.plan import FaultKind
@@ -61,8 +62,10 @@ def test_random_runs_break_no_law_and_all_that_can_happen_does() -> None:
 @pytest.mark.simulation
 @pytest.mark.timeout(600)
 def test_jobs_of_people_end_once_and_say_so_whatever_people_do() -> None:
+    SPLIT.clear()
     search = Search(people())
     no_law_is_broken(search, (search.plan(seed) for seed in range(SEEDS // 2)))
+    assert SPLIT, "no job in segments came to its end"
 
 
 @pytest.mark.simulation
@@ -112,6 +115,18 @@ def test_many_random_runs_break_no_law(of_people: bool) -> None:
 def test_no_single_call_is_a_bad_moment(mode: Mode) -> None:
     search = Search(tiny())
     no_law_is_broken(search, search.systematic(mode, seed=1))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_no_write_for_a_job_in_segments_is_a_bad_moment_to_crash() -> None:
+    SPLIT.clear()
+    studio = Studio(nodes=2, jobs=1, slots=1, leaves=0.0)
+    search = Search(people_scenario(studio, samples={VmafxJob: split_job}, seconds=5.0))
+    plans = list(search.systematic("crash", seed=1))
+    assert len(plans) > 40
+    no_law_is_broken(search, plans)
+    assert len(SPLIT) >= len(plans), "each of them has its score, whoever died"
 
 
 def people() -> Scenario:

@@ -33,5 +33,5 @@ def test_no_lesson_is_left_out_and_what_is_not_there_is_a_limit() -> None:
             for _, closes in rows
         )
     limits = LIMITS.read_text()
-    for word in ("Training", "tenants", "fair", "scaling"):
+    for word in ("trainer", "tenants", "fair", "scaling"):
         assert word in limits.partition("## Video scoring")[2].partition("\n## ")[0]

@@ -23,10 +23,11 @@ from trimtab.kinds import ConfigMap
 from trimtab.operators.vmafx import roles
 from trimtab.operators.vmafx.calling import Caller
 from trimtab.operators.vmafx.kinds import VmafxJob, VmafxNode
-from trimtab.operators.vmafx.later import VmafxModelTraining, VmafxTenant
 from trimtab.operators.vmafx.scoring import score
 from trimtab.operators.vmafx.serving import SERVICE
+from trimtab.operators.vmafx.tenancy.kinds import VmafxTenant
 from trimtab.operators.vmafx.tools import Ffmpeg
+from trimtab.operators.vmafx.training.kinds import VmafxModelTraining
 from trimtab.operators.vmafx.wire import controller_pb2 as wire
 from trimtab.testing import Cluster, eventually
 
@@ -334,16 +335,17 @@ spec: {gpuVendor: nvidia}
 """
 
 
-async def test_manifests_are_taken_and_what_is_to_come_says_so(
+async def test_manifests_are_taken_and_told_what_becomes_of_them(
     here: Platform, cluster: Cluster
 ) -> None:
     await cluster.kubectl("apply", "-n", here.namespace, "-f", "-", stdin=MANIFESTS)
-    for kind in (VmafxModelTraining, VmafxTenant):
+    told = {VmafxModelTraining: "Unusable", VmafxTenant: "Served"}
+    for kind, reason in told.items():
 
-        async def is_told(kind: type[Any] = kind) -> bool:
+        async def is_told(kind: type[Any] = kind, reason: str = reason) -> bool:
             async for each in here.client.list(kind, namespace=here.namespace):
                 found = each.status.conditions.get("Ready")
-                return found is not None and found.reason == "NotImplemented"
+                return found is not None and found.reason == reason
             return False
 
         await eventually(is_told)

@@ -30,11 +30,14 @@ from trimtab.operators.vmafx.kinds import (
     VmafxNode,
     VmafxNodeSpec,
 )
-from trimtab.operators.vmafx.later import VmafxModelTraining, VmafxModelTrainingSpec
 from trimtab.operators.vmafx.links import Links
 from trimtab.operators.vmafx.operator import make
 from trimtab.operators.vmafx.settings import Settings, settings_of
 from trimtab.operators.vmafx.tools import Ffmpeg
+from trimtab.operators.vmafx.training.kinds import (
+    VmafxModelTraining,
+    VmafxModelTrainingSpec,
+)
 from trimtab.operators.vmafx.wire import controller_pb2 as wire
 from trimtab.testing import Cluster, eventually, running
 from trimtab.testing.operating import Running
@@ -375,9 +378,13 @@ def test_settings_that_make_no_sense_stop_the_operator_at_its_start(
 
 
 def test_the_environment_chooses_the_mode() -> None:
-    assert not make(environment={}).opened
     named = {"VMAFX_CONTROLLER_GRPC_ADDR": "a:1", "VMAFX_CONTROLLER_TOKEN": "secret"}
-    assert make(environment=named).opened
+    here, there = make(environment={}), make(environment=named)
+    assert here.opened != there.opened
+    # Elsewhere, somebody else runs the trainers.
+    owned = [[kind.owns for kind in app.controllers()] for app in (here, there)]
+    assert any(owned[0])
+    assert not any(owned[1])
     assert "secret" not in repr(settings_of(named))
 
 

@@ -19,6 +19,7 @@ from trimtab.operators.vmafx.kinds import (
     Doing,
     PerFrame,
     Run,
+    Scored,
     VmafxJob,
     VmafxJobSpec,
     VmafxJobStatus,
@@ -45,6 +46,8 @@ RUN = Run(
     features={"psnr": 1.5},
     error="e",
     frames="f",
+    scored=Scored(first=3, count=2, total=9),
+    reused=True,
 )
 JOB = VmafxJobStatus(
     phase="Succeeded",
@@ -72,6 +75,7 @@ NODE = VmafxNodeStatus(
     beat=7,
     jobs=[Doing(job="u", attempt=1, progress=5, namespace="n", name="j")],
     draining=True,
+    tenant="t",
 )
 
 

@@ -23,6 +23,7 @@ from trimtab.operators.vmafx.metrics import GatewayMetrics
 from trimtab.operators.vmafx.problems import BadInput, ToolFailed
 from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.scores import Score
+from trimtab.operators.vmafx.tenancy.registry import Registry
 from trimtab.operators.vmafx.tools import Ffmpeg
 from trimtab.operators.vmafx.web import LIMITS, Web
 from trimtab.runtime.access import Unauthenticated
@@ -44,7 +45,9 @@ class Tokens:
         return verb == "get" or token == "writer"
 
 
-async def scorer(reference: str, distorted: str, *, model: str, progress: Any) -> Score:
+async def scorer(
+    reference: str, distorted: str, *, model: str, progress: Any, segment: Any = None
+) -> Score:
     if "broken" in distorted:
         raise BadInput(f"{distorted} is broken.")
     if "killed" in distorted:
@@ -58,7 +61,8 @@ def made(*, scores: bool = True, problem: str = "") -> tuple[Web, GatewayMetrics
     counted = GatewayMetrics()
     guard = Guard(Tokens(), namespace="n", count=counted.request)
     measured = counted.metered(scorer) if scores else None
-    scoring = Scoring(measured, guard=guard, roots=Roots(("/clips",)))
+    registry = Registry(home="n", roots=Roots(("/clips",)))
+    scoring = Scoring(measured, guard=guard, registry=registry)
     return (
         Web(scoring, guard=guard, problem=lambda: problem, metrics=counted.render),
         counted,
@@ -201,7 +205,8 @@ async def test_labels_are_out_of_closed_sets_whatever_comes() -> None:
         if not name.startswith("vmafx_"):
             continue
         for label, value in re.findall(r'(\w+)="([^"]*)"', labels):
-            assert label == "le" or value in metrics.LABELS[label], name
+            free = label == "le" or (label, value) == ("tenant", "")
+            assert free or value in metrics.LABELS[label], name
 
 
 @pytest.mark.cluster("embedded", "real")
@@ -218,14 +223,15 @@ async def test_what_becomes_of_jobs_is_counted_once(
         await here.submit("waits", reference, distorted)
         found = await _settled(here)
     prefix = "vmafx_controller_"
-    assert found[f"{prefix}jobs_completed_total", ""] == 1
-    assert found[f"{prefix}jobs_failed_total", ""] == 1
-    assert found[f"{prefix}jobs_running", ""] == 0
-    assert found[f"{prefix}queue_oldest_job_age_seconds", ""] < 60
-    assert found[f"{prefix}job_queue_wait_seconds_count", ""] == 2
-    assert found["vmafx_quality_score_count", 'model="vmaf_v0.6.1"'] == 1
+    nobody = 'tenant=""'
+    assert found[f"{prefix}jobs_completed_total", nobody] == 1
+    assert found[f"{prefix}jobs_failed_total", nobody] == 1
+    assert found[f"{prefix}jobs_running", nobody] == 0
+    assert found[f"{prefix}queue_oldest_job_age_seconds", nobody] < 60
+    assert found[f"{prefix}job_queue_wait_seconds_count", nobody] == 2
+    assert found["vmafx_quality_score_count", f'model="vmaf_v0.6.1",{nobody}'] == 1
     took = f"{prefix}job_duration_seconds_count"
-    assert found[took, 'outcome="completed"'] == 1
+    assert found[took, f'outcome="completed",{nobody}'] == 1
 
 
 async def _settled(here: Platform) -> dict[tuple[str, str], float]:
@@ -238,7 +244,8 @@ async def _settled(here: Platform) -> dict[tuple[str, str], float]:
         async def waits() -> dict[tuple[str, str], float] | None:
             async with session.get(f"{address}/metrics") as answer:
                 found = scraped(await answer.text())
-            return found if found["vmafx_controller_jobs_pending", ""] == 1 else None
+            waiting = found["vmafx_controller_jobs_pending", 'tenant=""']
+            return found if waiting == 1 else None
 
         found = await eventually(waits)
     assert found is not None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trimtab.cli import common
+from trimtab.cli.vmafx import tenants
 
 if TYPE_CHECKING:
     from trimtab.client import Config
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 ABOUT = """
 Serve the gRPC of vmafx, and its HTTP, over the VmafxJobs of a cluster. Any number of
 these may run beside each other. Callers prove who they are with tokens of service
-accounts, and may do what RBAC lets them.
+accounts, and may do what RBAC lets them; or, where there are tenants, with tokens of
+their issuers.
 """
+TENANTS = "VMAFX_TENANTS"
 ROOTS = "VMAFX_SCORING_ROOTS"
 
 
@@ -45,6 +48,11 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         help="serve /v1/score, /healthz, /readyz and /metrics there; 0 is any "
         "(default: not at all)",
     )
+    made.add_argument(
+        "--external-metrics",
+        action="store_true",
+        help="tell autoscalers there what waits, as external.metrics.k8s.io",
+    )
     made.add_argument("--certificate", type=Path, metavar="FILE", help="of its TLS")
     made.add_argument("--key", type=Path, metavar="FILE", help="of its TLS")
     made.add_argument(
@@ -63,6 +71,19 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         metavar="FOLDER|URL",
         help="what may be scored lies below it; may be repeated. Without one every "
         f"input is refused (default: {ROOTS}, separated by colons or spaces)",
+    )
+    made.add_argument(
+        "--tenants",
+        default=os.environ.get(TENANTS, ""),
+        metavar="objects|FILE",
+        help="accept the tokens of tenants and no others: those of the VmafxTenants in "
+        f"its namespace, or of a file (default: {TENANTS})",
+    )
+    tenants.add_authority(made)
+    made.add_argument(
+        "--no-auth",
+        action="store_true",
+        help="let everybody do everything: on loopback only",
     )
     made.add_argument(
         "--score", action="store_true", help="score as well, while callers wait"
@@ -98,19 +119,37 @@ def _settings(options: argparse.Namespace, config: Config) -> GatewayOptions:
 
     if (options.certificate is None) != (options.key is None):
         raise ConfigError("A certificate needs its key: name both files, or none.")
+    if options.external_metrics and options.http is None:
+        raise ConfigError("--external-metrics are served by HTTP: name its --http.")
+    tenancy = tenants.tenancy_of(options.tenants, options.issuer_ca)
+    _check_open(options, tenancy is not None)
     everywhere = Scope(everything=True)
     here = Scope(namespaces=(config.namespace,))
     return GatewayOptions(
         namespace=config.namespace,
-        scope=everywhere if options.everywhere else here,
+        # Tenants have namespaces of their own.
+        scope=everywhere if options.everywhere or tenancy else here,
         host=options.host,
         port=options.port,
         http=options.http,
+        external_metrics=options.external_metrics,
         certificate=options.certificate,
         key=options.key,
         names=options.names,
         roots=Roots(roots_of(options.root, os.environ.get(ROOTS, ""))),
+        tenancy=tenancy,
     )
+
+
+def _check_open(options: argparse.Namespace, has_tenants: bool) -> None:
+    from trimtab.client import ConfigError
+
+    if options.no_auth and has_tenants:
+        raise ConfigError("Who is let in by tokens of tenants needs one: no --no-auth.")
+    if options.no_auth and not options.host.startswith(("127.", "localhost", "[::1]")):
+        raise ConfigError(
+            f"On {options.host} others can call: --no-auth is for loopback only."
+        )
 
 
 async def _serve(
@@ -125,6 +164,8 @@ async def _serve(
     from trimtab.client import Client
     from trimtab.operators.vmafx.gateway import serving
     from trimtab.operators.vmafx.kinds import VmafxJob
+    from trimtab.operators.vmafx.roles import Everybody
+    from trimtab.operators.vmafx.tenancy.kinds import VmafxTenant
     from trimtab.runtime.access import Reviews
     from trimtab.runtime.signals import Signals
 
@@ -133,11 +174,14 @@ async def _serve(
             client = await stack.enter_async_context(Client(config))
             where = settings.scope.namespaces
             await allowed.check_reads(client, VmafxJob, namespaces=where)
+            if options.tenants == tenants.OBJECTS:
+                home = (settings.namespace,)
+                await allowed.check_reads(client, VmafxTenant, namespaces=home)
             measure = scorer(ffmpeg=options.ffmpeg, threads=0)
             served = await stack.enter_async_context(
                 serving(
                     client,
-                    judge=Reviews(client),
+                    judge=Everybody() if options.no_auth else Reviews(client),
                     options=settings,
                     now=lambda: datetime.now(UTC),
                     random=SystemRandom(),

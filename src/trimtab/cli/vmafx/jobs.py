@@ -28,6 +28,9 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     submit.add_argument(
         "--priority", type=int, default=0, help="the higher, the sooner"
     )
+    submit.add_argument(
+        "--segments", type=common.count, metavar="N", help="score it in so many parts"
+    )
     submit.add_argument("--wait", action="store_true", help="follow it to its end")
     watch = commands.add_parser("watch", help="follow a job", description=WATCH)
     cancel = commands.add_parser("cancel", help="cancel a job", description=CANCEL)
@@ -64,6 +67,7 @@ async def _submit(client: Client, options: argparse.Namespace) -> int:
                 distorted=options.distorted,
                 model=options.model,
                 priority=options.priority,
+                segments=options.segments,
             ),
         )
     )

@@ -33,6 +33,13 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     scoring.add_argument("distorted", metavar="DIST", help="the clip to judge")
     scoring.add_argument("--model", default="", help="a model of libvmaf, by its name")
     scoring.add_argument("--threads", type=int, default=0, help="(default: all cores)")
+    scoring.add_argument(
+        "--segments",
+        type=common.count,
+        metavar="N",
+        help="score it in so many parts, by one thread each, as many at once as there "
+        "are cores",
+    )
     scoring.add_argument("--ffmpeg", default="", help="the ffmpeg to measure with")
     scoring.add_argument("--json", action="store_true", help="print JSON, all frames")
     scoring.add_argument(
@@ -59,14 +66,17 @@ async def _measure(options: argparse.Namespace) -> Score:
     bar = Bar() if sys.stderr.isatty() else None
     async with _way(options) as way:
         try:
-            return await scoring.score(
-                options.reference,
-                options.distorted,
-                ffmpeg=ffmpeg,
-                model=options.model or scoring.MODEL,
-                threads=options.threads,
-                way=way,
-                progress=bar.show if bar else lambda done, expected: None,
+            given: dict[str, Any] = {
+                "ffmpeg": ffmpeg,
+                "model": options.model or scoring.MODEL,
+                "way": way,
+                "progress": bar.show if bar else lambda done, expected: None,
+            }
+            clips = (options.reference, options.distorted)
+            if options.segments is None:
+                return await scoring.score(*clips, threads=options.threads, **given)
+            return await scoring.score_split(
+                *clips, parts=options.segments, slots=options.threads, **given
             )
         finally:
             if bar:
@@ -104,4 +114,7 @@ def _as_text(found: Score) -> str:
 def _as_json(found: Score) -> str:
     import msgspec
 
-    return msgspec.json.format(msgspec.json.encode(found)).decode()
+    from trimtab.operators.vmafx.pooling import pooled
+
+    content = msgspec.structs.asdict(found) | {"pooled": pooled(found.frames)}
+    return msgspec.json.format(msgspec.json.encode(content, enc_hook=list)).decode()

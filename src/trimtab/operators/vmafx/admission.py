@@ -11,12 +11,13 @@ import re
 from urllib.parse import urlsplit
 
 from trimtab.operators.vmafx.kinds import VmafxJob, VmafxNode
-from trimtab.operators.vmafx.later import VmafxModelTraining, VmafxTenant
+from trimtab.operators.vmafx.tenancy.kinds import VmafxTenant
+from trimtab.operators.vmafx.training import podspec
+from trimtab.operators.vmafx.training.kinds import VmafxModelTraining
 from trimtab.runtime import Operator
 from trimtab.runtime.webhooks import Refused, Review
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):(//)?")
-_DURATION = re.compile(r"^(\d+(\.\d+)?(h|m|s|ms))+$")
 _MODEL = re.compile(r"^[A-Za-z0-9_.-]+$")
 _READ = frozenset({"file", "http", "https", "s3"})
 _HOSTED = frozenset({"http", "https", "s3"})
@@ -98,11 +99,15 @@ async def node(seen: VmafxNode, review: Review[VmafxNode]) -> None:
 async def training(
     seen: VmafxModelTraining, review: Review[VmafxModelTraining]
 ) -> None:
-    """An interval that is one."""
-    interval = seen.spec.checkpoint.interval
-    if not _DURATION.match(interval):
+    """What a trainer can be started with, and what outlives it."""
+    if why := podspec.problem(seen):
+        review.warn(why)
+    elif not seen.spec.storage.claim and not seen.spec.storage.hostPath:
+        review.warn("spec.storage: what is learned goes with the trainer's pod.")
+    if podspec.is_pushed_by_people(seen):
         review.warn(
-            f"spec.checkpoint.interval: {interval!r} is no duration such as 10m."
+            f"spec.outputRegistry: no trainer pushes to {seen.spec.outputRegistry}; "
+            "models are in its own folder."
         )
 
 

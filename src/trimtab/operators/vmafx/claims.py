@@ -7,13 +7,16 @@ wins. Nothing here looks at a clock: silence and backoff are measured by who ask
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from msgspec import structs
 from msgspec.structs import replace
 
 from trimtab.client.errors import TrimtabError
-from trimtab.operators.vmafx.kinds import Outcome, Run, VmafxJob
+from trimtab.operators.vmafx.kinds import Outcome, Run, Scored, VmafxJob
+from trimtab.operators.vmafx.pooling import joined
+from trimtab.operators.vmafx.segments import Part, problem
 
 BACKOFF_FIRST = 5.0
 BACKOFF_LONGEST = 300.0
@@ -42,6 +45,16 @@ def is_running(job: VmafxJob) -> bool:
     return run.attempt > 0 and run.outcome == ""
 
 
+def is_held(job: VmafxJob) -> bool:
+    """Whether a node has it: a job that is split is never one node's."""
+    return is_running(job) and not is_split(job)
+
+
+def is_split(job: VmafxJob) -> bool:
+    """Whether its segments are scored in its place."""
+    return (job.spec.segments or 1) > 1
+
+
 def backoff(job: VmafxJob) -> float:
     """Seconds that a job waits after its last attempt was lost."""
     run = job.status.run
@@ -53,9 +66,9 @@ def backoff(job: VmafxJob) -> float:
 def claim(job: VmafxJob, *, node: str, session: str, now: datetime) -> Run:
     """The run with a new attempt, held by a node.
 
-    Errors: :class:`NotFree` when it is over, running or to be cancelled.
+    Errors: :class:`NotFree` when it is over, running, split or to be cancelled.
     """
-    if is_over(job) or is_running(job) or job.spec.cancel:
+    if is_over(job) or is_running(job) or is_split(job) or job.spec.cancel:
         raise NotFree(f"Job {job.metadata.name} is not waiting for a node.")
     run = job.status.run
     return Run(
@@ -77,6 +90,8 @@ def report(
     score: float | None = None,
     features: Mapping[str, float] | None = None,
     frames: str = "",
+    scored: Scored | None = None,
+    reused: bool = False,
     error: str = "",
     retryable: bool = False,
 ) -> Run | None:
@@ -95,6 +110,9 @@ def report(
         return None  # it was said before, or the job was cancelled meanwhile
     if run.outcome:
         raise _not_yours(job)
+    if not error and job.spec.segment is not None and scored is None:
+        error = f"Node {run.node} scores no segments: update it."
+        retryable = True
     if not error:
         found = dict(features or {})
         return replace(
@@ -104,6 +122,8 @@ def report(
             score=score,
             features=found,
             frames=frames,
+            scored=scored,
+            reused=reused,
         )
     if job.spec.cancel:
         return cancel(job, now=now)  # that is why: some nodes report it as an error
@@ -146,6 +166,58 @@ def fail(job: VmafxJob, *, now: datetime, why: str) -> Run | None:
     if is_over(job):
         return None
     return replace(job.status.run, outcome="failed", ended=now, error=why)
+
+
+def begin(job: VmafxJob, *, now: datetime) -> Run | None:
+    """The run of a split job whose first segment is being scored."""
+    if is_over(job) or is_running(job) or not is_split(job):
+        return None
+    return replace(job.status.run, attempt=1, since=now)
+
+
+def join(
+    job: VmafxJob, segments: Sequence[VmafxJob], *, frames: str, now: datetime
+) -> Run | None:
+    """The run of a split job whose segments are all scored; None when it is over.
+
+    Guarantees: its values are the means over all frames of all segments.
+    """
+    if is_over(job):
+        return None
+    runs = [segment.status.run for segment in segments]
+    parts = [run.scored or Scored(first=0, count=0, total=0) for run in runs]
+    if why := problem([Part(**structs.asdict(part)) for part in parts]):
+        error = f"The segments of {job.metadata.name} do not fit together: {why}."
+        return fail(job, now=now, why=error)
+    filled = [
+        (run, part.count) for run, part in zip(runs, parts, strict=True) if part.count
+    ]
+    # Nodes of different versions may know different features.
+    known = set.intersection(*({*run.features} for run, _ in filled))
+    return replace(
+        job.status.run,
+        attempt=1,
+        since=job.status.run.since or now,
+        ended=now,
+        outcome="completed",
+        score=joined((run.score or 0.0, count) for run, count in filled),
+        features={
+            name: joined((run.features[name], count) for run, count in filled)
+            for name in sorted(known)
+        },
+        frames=frames,
+    )
+
+
+def end_with(job: VmafxJob, segment: VmafxJob, *, now: datetime) -> Run | None:
+    """The run of a split job that cannot succeed, because this segment did not."""
+    run, part = segment.status.run, segment.spec.segment
+    assert part is not None
+    which = f"segment {part.index + 1} of {part.of}"
+    if run.outcome == "cancelled":
+        return cancel(job, now=now, why=f"Its {which} was cancelled.")
+    said = run.error.removesuffix(".") or "It failed"
+    return fail(job, now=now, why=_short(f"{said} ({which})."))
 
 
 def _lost(job: VmafxJob, *, now: datetime, error: str) -> Run:

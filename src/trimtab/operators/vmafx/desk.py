@@ -21,13 +21,16 @@ from trimtab.operators.vmafx.kinds import Doing, Run, VmafxJob, VmafxNode
 from trimtab.operators.vmafx.leases import LEASE, Leases
 from trimtab.operators.vmafx.nodes import Nodes
 from trimtab.operators.vmafx.queue import JobQueue, Key
+from trimtab.operators.vmafx.scaling.demand import Demand, Kind, demand_of
+from trimtab.operators.vmafx.shares import Share
 from trimtab.operators.vmafx.swapping import RUN, Stale, Swaps
 
 BY_UID = Index("uid", lambda job: (job.metadata.uid,))
 SWEEP = 5.0
 
-Step = Literal["claimed", "reported", "ended"]
-"""Who moved a run: a node that pulled, a node that reported, or the desk itself."""
+Step = Literal["submitted", "claimed", "reported", "ended"]
+"""Who moved a job: a caller that submitted it, a node that pulled, a node that
+reported, or the desk itself."""
 
 log = logging.getLogger(__name__)
 
@@ -35,12 +38,15 @@ log = logging.getLogger(__name__)
 class _Puller:
     """A node that waits for work, and what wakes it."""
 
-    def __init__(self, backends: Sequence[str]) -> None:
+    def __init__(self, backends: Sequence[str], tenant: str) -> None:
         self.backends = frozenset(backends)
+        self.tenant = tenant
         self.woken = asyncio.Event()
 
-    def fits(self, job: VmafxJob) -> bool:
-        return job.spec.backend is None or job.spec.backend in self.backends
+    def fits(self, backend: str, tenant: str) -> bool:
+        if self.tenant not in ("", tenant):
+            return False
+        return not backend or backend in self.backends
 
 
 class Desk:
@@ -51,6 +57,8 @@ class Desk:
 
     Guarantees: at most one session has a job at a time, and only its reports are
     written. A job whose node fell silent is tried again, a bounded number of times.
+    Tenants get their shares, and no more at once than they may have; of what other
+    desks give this one learns by its watch, and may give too many until then.
     ``told`` hears once of each run that this desk wrote.
     """
 
@@ -63,13 +71,16 @@ class Desk:
         now: Callable[[], datetime],
         lease: float = LEASE,
         told: Callable[[Step, VmafxJob], None] = lambda step, job: None,
+        tenant_of: Callable[[str], str] = lambda namespace: "",
+        share_of: Callable[[str], Share] = lambda tenant: Share(),
     ) -> None:
+        self.tenant_of = tenant_of
         self.nodes = nodes
         self._told = told
         self._jobs = jobs
         self._now = now
         self._runs = Swaps(client, RUN, saw=self._saw)
-        self._queue = JobQueue()
+        self._queue = JobQueue(tenant_of=tenant_of, share_of=share_of)
         self._leases = Leases(lease=lease)
         self._sweep = min(SWEEP, lease / 3)
         self._pullers: deque[_Puller] = deque()
@@ -86,6 +97,10 @@ class Desk:
         found = self._jobs.store.by(BY_UID.name, uid)
         return found[0] if found else None
 
+    def at(self, key: Key) -> VmafxJob | None:
+        """The job of a namespace and a name, if there is one."""
+        return self._jobs.store.get(key)
+
     def jobs(self) -> Iterable[VmafxJob]:
         """All jobs."""
         return self._jobs.store.values()
@@ -94,19 +109,54 @@ class Desk:
         """Hear of every change of a job; returns what ends that."""
         return self._jobs.subscribe(call)
 
+    def waiting(self, tenant: str) -> int:
+        """How many jobs of a tenant wait."""
+        return self._queue.waiting(tenant)
+
+    def created(self, job: VmafxJob) -> None:
+        """Take a job that was just created, before the watch tells of it."""
+        self._saw(job)
+        self._told("submitted", job)
+
+    def demand(self) -> dict[Kind, Demand]:
+        """What is asked for now."""
+        return demand_of(self.jobs(), tenant_of=self.tenant_of)
+
+    def regroup(self) -> None:
+        """Tenants have changed: what waits is shared out as they are now."""
+        self._queue.regroup(now=asyncio.get_running_loop().time())
+        while self._pullers:
+            self._pullers.popleft().woken.set()
+
     async def pull(
-        self, node: VmafxNode, *, backends: Sequence[str], wait: float
+        self,
+        node: VmafxNode,
+        *,
+        backends: Sequence[str],
+        wait: float,
+        tenant: str = "",
     ) -> VmafxJob | None:
-        """The next job for a node, claimed for its session; None if none came."""
+        """The next job for a node, claimed for its session; None if none came.
+
+        A node of a ``tenant`` gets only that tenant's jobs; one that is leaving gets
+        none, also for what it asked before it said so.
+        """
         clock = asyncio.get_running_loop().time
         until = clock() + wait
-        while True:
-            while key := self._queue.take(backends, now=clock()):
+        while not self._leaves(node):
+            if key := self._queue.take(backends, now=clock(), tenant=tenant):
                 if job := await self._claim(key, node):
                     return job
+                continue
             left = until - clock()
-            if left <= 0 or not await self._wait(backends, left):
+            if left <= 0 or not await self._wait(_Puller(backends, tenant), left):
                 return None
+        return None
+
+    def _leaves(self, node: VmafxNode) -> bool:
+        known = self.nodes.informer.store.get(node.key) or node
+        mine = known.status.session == node.status.session
+        return mine and known.status.draining
 
     async def _claim(self, key: Key, node: VmafxNode) -> VmafxJob | None:
         job = self._jobs.store.get(key)
@@ -126,8 +176,7 @@ class Desk:
         self._told("claimed", claimed)
         return claimed
 
-    async def _wait(self, backends: Sequence[str], seconds: float) -> bool:
-        puller = _Puller(backends)
+    async def _wait(self, puller: _Puller, seconds: float) -> bool:
         self._pullers.append(puller)
         due = self._queue.due(asyncio.get_running_loop().time())
         try:
@@ -181,7 +230,7 @@ class Desk:
                     job, session=session, attempt=attempt, now=self._now()
                 )
 
-            await self._end(key, released)
+            await self.end(key, released)
 
     def _to_stop(self, session: str, doing: Sequence[Doing]) -> list[str]:
         return [each.job for each in doing if not self._is_wanted(session, each)]
@@ -227,10 +276,10 @@ class Desk:
             for key in self._leases.silent(asyncio.get_running_loop().time()):
                 await self._expire(key)
             for key in tuple(self._unwanted):
-                if await self._end(key, self._cancelled):
+                if await self.end(key, self._cancelled):
                     self._unwanted.discard(key)
             for key in self._late():
-                await self._end(key, self._too_late)
+                await self.end(key, self._too_late)
             try:
                 async with asyncio.timeout(self._sweep):
                     await self._stir.wait()
@@ -254,11 +303,11 @@ class Desk:
         if node is not None:
             self._leases.node(node, now=clock())
         if key in self._leases.silent(clock()):
-            await self._end(
+            await self.end(
                 key, lambda job: claims.expire(job, attempt=attempt, now=self._now())
             )
 
-    async def _end(self, key: Key, make: Callable[[VmafxJob], Run | None]) -> bool:
+    async def end(self, key: Key, make: Callable[[VmafxJob], Run | None]) -> bool:
         """End the run of a job; whether nothing of that is left to do."""
         job = self._jobs.store.get(key)
         if job is None:
@@ -296,7 +345,7 @@ class Desk:
             # What we wrote ourselves may be newer than what the watch has just told.
             self._consider(self._jobs.store.get(change.key) or change.new)
             return
-        self._queue.drop(change.key)
+        self._wake(change.key, self._queue.drop(change.key))
         self._leases.drop(change.key)
         self._deadlines.pop(change.key, None)
         if change.old is not None:
@@ -312,10 +361,10 @@ class Desk:
             self._stir.set()
         if claims.is_over(job) or job.spec.cancel or gone:
             self._tell(job)
-        if gone:
-            self._queue.drop(job.key)
-        elif self._queue.put(job, now=now):
-            self._wake(job)
+        if gone and not claims.is_running(job):
+            self._wake(job.key, self._queue.drop(job.key))
+        else:
+            self._wake(job.key, self._queue.put(job, now=now))
 
     def _remember_deadline(self, job: VmafxJob) -> None:
         created, limit = job.metadata.creationTimestamp, job.spec.deadlineSeconds
@@ -329,12 +378,15 @@ class Desk:
         if event := self._listening.get(job.status.run.session):
             event.set()
 
-    def _wake(self, job: VmafxJob) -> None:
-        for puller in self._pullers:
-            if puller.fits(job):
-                self._pullers.remove(puller)
-                puller.woken.set()
-                return
+    def _wake(self, key: Key, backends: Sequence[str]) -> None:
+        """Wake one that waits for each of these; they are of the tenant of a job."""
+        tenant = self.tenant_of(key[0]) if backends else ""
+        for backend in backends:
+            for puller in self._pullers:
+                if puller.fits(backend, tenant):
+                    self._pullers.remove(puller)
+                    puller.woken.set()
+                    break
 
     def _node_changed(self, change: Change[VmafxNode]) -> None:
         now = asyncio.get_running_loop().time()

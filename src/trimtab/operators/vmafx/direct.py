@@ -20,8 +20,8 @@ from trimtab.operators.vmafx.guarding import BadRequest, Guard, NotHere, seriali
 from trimtab.operators.vmafx.node import Scorer
 from trimtab.operators.vmafx.problems import BadInput
 from trimtab.operators.vmafx.roles import Denied
-from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.scores import Score
+from trimtab.operators.vmafx.tenancy.registry import Registry
 from trimtab.operators.vmafx.wire import scoring_pb2 as wire
 
 SERVICE = "vmafx.v1.VmafxScoring"
@@ -43,10 +43,12 @@ _FORMATS: dict[int, tuple[str, int, int, int]] = {
 class Scoring:
     """What each method does; ``handler`` is what a gRPC server is given."""
 
-    def __init__(self, scorer: Scorer | None, *, guard: Guard, roots: Roots) -> None:
+    def __init__(
+        self, scorer: Scorer | None, *, guard: Guard, registry: Registry
+    ) -> None:
         self._scorer = scorer
         self._guard = guard
-        self._roots = roots
+        self._registry = registry
 
     def handler(self) -> grpc.GenericRpcHandler:
         """All methods, each behind its role."""
@@ -79,9 +81,10 @@ class Scoring:
         """Score a pair; a caller that hangs up ends the measurement."""
         if not request.reference or not request.distorted:
             raise BadRequest("A score needs a reference and a distorted clip.")
+        roots = self._registry.roots(self._guard.identity.tenant)
         for clip in (request.reference, request.distorted):
             try:
-                self._roots.check(clip)
+                roots.check(clip)
             except BadInput as error:
                 raise Denied(str(error)) from None
         found = await self._scored(request.reference, request.distorted, request.model)

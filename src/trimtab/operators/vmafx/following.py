@@ -113,6 +113,7 @@ class Following:
             ),
             idempotency_key=seen.metadata.uid,
             priority=spec.priority,
+            segments=spec.segments or 0,
         )
         answer = await self._call(ctx, lambda caller: caller.submit(request))
         if not answer.job_id:

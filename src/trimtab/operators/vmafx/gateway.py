@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import grpc
 import msgspec
@@ -18,6 +18,7 @@ from trimtab.client import Client, ConfigError
 from trimtab.operators.vmafx.desk import BY_UID, Desk
 from trimtab.operators.vmafx.direct import Scoring
 from trimtab.operators.vmafx.guarding import Guard
+from trimtab.operators.vmafx.joining import Joining
 from trimtab.operators.vmafx.kinds import VmafxJob, VmafxNode
 from trimtab.operators.vmafx.leases import LEASE
 from trimtab.operators.vmafx.metrics import GatewayMetrics
@@ -25,8 +26,12 @@ from trimtab.operators.vmafx.node import Scorer
 from trimtab.operators.vmafx.nodes import BY_SESSION, Nodes
 from trimtab.operators.vmafx.roles import Judge
 from trimtab.operators.vmafx.roots import Roots
+from trimtab.operators.vmafx.scaling.external import External
 from trimtab.operators.vmafx.serving import Controller
 from trimtab.operators.vmafx.showing import Certificate
+from trimtab.operators.vmafx.tenancy.opening import Open, Tenancy
+from trimtab.operators.vmafx.tenancy.registry import REFRESH, Registry
+from trimtab.operators.vmafx.training.wanted import Wanted
 from trimtab.operators.vmafx.web import LIMITS, Web
 from trimtab.runtime.metrics import of_client
 from trimtab.runtime.serving import Server
@@ -56,6 +61,10 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
     # Which inputs may be scored: none, unless some are named.
     roots: Roots = Roots()
     lease: float = LEASE
+    # Whose tokens are accepted: without, those of the cluster's service accounts.
+    tenancy: Tenancy | None = None
+    # Whether its HTTP tells autoscalers what waits.
+    external_metrics: bool = False
 
 
 class Served(NamedTuple):
@@ -78,24 +87,33 @@ async def serving(
     """Serve for as long as the block runs; the ports.
 
     Flow: probes are answered at once, calls when the caches were read. Without a
-    ``scorer`` it gives jobs away and scores nothing itself.
+    ``scorer`` it gives jobs away and scores nothing itself. Where it has tenants, the
+    ``judge`` is not asked.
 
     Errors: :class:`ConfigError` for another host than loopback without a certificate,
-    or a port that is taken.
+    a port that is taken, or a tenant that is wrong.
     """
     replica = _Replica(client, judge=judge, options=options, now=now, random=random)
     async with AsyncExitStack() as stack:
         certificate = await _certificate(client, options, now)
+        if replica.tenants is not None:
+            stack.push_async_callback(replica.tenants.close)
+            await replica.tenants.start()
         server, web = replica.servers(scorer)
         port = _bound(server, options, certificate)
         http = await stack.enter_async_context(_http(web, options, certificate))
         group = await stack.enter_async_context(asyncio.TaskGroup())
-        tasks = [group.create_task(replica.cache.run())]
+        tasks = [
+            group.create_task(replica.cache.run()),
+            group.create_task(replica.wanted.run()),
+            *(group.create_task(each) for each in replica.work()),
+        ]
         stack.callback(lambda: [task.cancel() for task in tasks])
         if certificate is not None:
             tasks.append(group.create_task(certificate.run()))
         await replica.cache.wait_synced()
         tasks.append(group.create_task(replica.desk.run()))
+        tasks.append(group.create_task(replica.joining.run()))
         await server.start()
         stack.push_async_callback(server.stop, _GRACE)
         replica.problem = ""
@@ -119,7 +137,7 @@ class _Replica:
     ) -> None:
         self.problem = "This gateway has not read the jobs yet: ask again."
         self._options = options
-        self._metrics = GatewayMetrics()
+        self._now = now
         self.cache = Cache(client, random=random)
         places = Scope(namespaces=(options.namespace,))
         nodes = Nodes(
@@ -128,6 +146,14 @@ class _Replica:
             namespace=options.namespace,
             random=random,
         )
+        tenancy = options.tenancy
+        self._registry = Registry(
+            home=options.namespace,
+            roots=options.roots,
+            refresh=tenancy.refresh if tenancy else REFRESH,
+            provider=tenancy.provider if tenancy else None,
+        )
+        self._metrics = GatewayMetrics(tenant_of=self._registry.tenant_of)
         self.desk = Desk(
             client,
             jobs=self.cache.informer(VmafxJob, options.scope, indexes=(BY_UID,)),
@@ -135,20 +161,48 @@ class _Replica:
             now=now,
             lease=options.lease,
             told=self._metrics.step,
+            tenant_of=self._registry.tenant_of,
+            share_of=self._registry.share_of,
         )
-        self._metrics.watch(self.desk, now=now)
+        self.wanted = Wanted(
+            client,
+            scope=options.scope,
+            random=random,
+            tenant_of=self._registry.tenant_of,
+        )
+        self.joining = Joining(client, self.desk, now=now)
+        self._metrics.watch(self.desk, now=now, problem=self._unready)
         self._metrics.all.add(lambda: of_client(client.statistics()))
+        self.tenants: Open | None = None
+        if tenancy is not None:
+            self.tenants = Open(
+                self._registry,
+                tenancy=tenancy,
+                client=client,
+                cache=self.cache,
+                namespace=options.namespace,
+                now=now,
+                changed=self.desk.regroup,
+            )
         self._guard = Guard(
-            judge, namespace=options.namespace, count=self._metrics.request
+            judge,
+            namespace=options.namespace,
+            count=self._metrics.request,
+            tenants=self.tenants.doorkeeper if self.tenants else None,
         )
         self._controller = Controller(
             client,
             self.desk,
             guard=self._guard,
             namespace=options.namespace,
-            roots=options.roots,
+            registry=self._registry,
             now=now,
+            learning=self.wanted.by,
         )
+
+    def work(self) -> list[Coroutine[Any, Any, None]]:
+        """What runs for tenants, if there are any."""
+        return self.tenants.work() if self.tenants else []
 
     def _unready(self) -> str:
         """Why nobody should call it now; empty if nothing is in the way."""
@@ -157,15 +211,24 @@ class _Replica:
         found = self.cache.problem(asyncio.get_running_loop().time())
         return f"This gateway may not see jobs as they are: {found}" if found else ""
 
+    def _external(self) -> External:
+        return External(
+            self.desk.demand,
+            home=self._options.namespace,
+            now=self._now,
+            problem=self._unready,
+        )
+
     def servers(self, scorer: Scorer | None) -> tuple[grpc.aio.Server, Web]:
         """What answers gRPC, and what answers HTTP."""
         metered = self._metrics.metered(scorer) if scorer else None
-        scoring = Scoring(metered, guard=self._guard, roots=self._options.roots)
+        scoring = Scoring(metered, guard=self._guard, registry=self._registry)
         web = Web(
             scoring,
             guard=self._guard,
             problem=self._unready,
             metrics=self._metrics.render,
+            external=self._external() if self._options.external_metrics else None,
         )
         server = grpc.aio.server(
             handlers=(self._controller.handler(), scoring.handler()),

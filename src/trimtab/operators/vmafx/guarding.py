@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import grpc
 
@@ -13,11 +13,24 @@ from trimtab.client import NotFound, TrimtabError
 from trimtab.operators.vmafx import claims, roles
 from trimtab.operators.vmafx.nodes import NoSession
 from trimtab.operators.vmafx.problems import BadInput, ToolFailed
+from trimtab.operators.vmafx.tenancy.admitting import TooMany
+from trimtab.operators.vmafx.tenancy.identities import Identity, Unavailable
+from trimtab.operators.vmafx.tenancy.registry import Registry
 from trimtab.runtime.access import Unauthenticated
 
 _BEARER = "bearer "
-# The method that is carried out in this task, and the token that it was called with.
-_CALL: ContextVar[tuple[str, str]] = ContextVar("call")
+
+
+class _Call(NamedTuple):
+    """A method, the token that it was called with, and whom that stands for."""
+
+    method: str
+    token: str
+    identity: Identity
+
+
+# What is carried out in this task.
+_CALL: ContextVar[_Call] = ContextVar("call")
 
 Context = grpc.aio.ServicerContext
 
@@ -34,12 +47,22 @@ class NotHere(TrimtabError):
     """This one cannot do it; another may."""
 
 
+class Tenants(Protocol):
+    """Who knows whose token it is, and what belongs to whom."""
+
+    registry: Registry
+
+    async def identity(self, token: str) -> Identity: ...
+
+
 _CODES: tuple[tuple[type[TrimtabError], grpc.StatusCode], ...] = (
     (BadRequest, grpc.StatusCode.INVALID_ARGUMENT),
     (BadInput, grpc.StatusCode.INVALID_ARGUMENT),
     (NoJob, grpc.StatusCode.NOT_FOUND),
     (NotFound, grpc.StatusCode.NOT_FOUND),
     (NotHere, grpc.StatusCode.FAILED_PRECONDITION),
+    (TooMany, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (Unavailable, grpc.StatusCode.UNAVAILABLE),
     (ToolFailed, grpc.StatusCode.INTERNAL),
     (Unauthenticated, grpc.StatusCode.UNAUTHENTICATED),
     (roles.Denied, grpc.StatusCode.PERMISSION_DENIED),
@@ -51,8 +74,12 @@ _CODES: tuple[tuple[type[TrimtabError], grpc.StatusCode], ...] = (
 class Guard:
     """Lets through who has a role for a method, and answers errors with their code.
 
+    Rights are those of RBAC, asked of a ``judge``; or, with ``tenants``, the roles of
+    a token of theirs, and nothing else.
+
     Guarantees: a caller has its role where the gateway is; what is in another namespace
-    it only ``reaches`` with the same role there.
+    it only ``reaches`` with the same role there. With tenants, it reaches what is its
+    tenant's, wherever that is, and nothing else.
 
     ``count`` hears of each call, by its method and the name of its code.
     """
@@ -63,10 +90,13 @@ class Guard:
         *,
         namespace: str,
         count: Callable[[str, str], None] = lambda method, code: None,
+        tenants: Tenants | None = None,
     ) -> None:
         self._judge = judge
         self._namespace = namespace
         self._count = count
+        self._tenants = tenants
+        self._anybody = Identity("", namespace=namespace)
 
     def unary(
         self, method: str, call: Callable[[Any], Awaitable[Any]]
@@ -100,15 +130,34 @@ class Guard:
         return guarded
 
     async def check(self, method: str, token: str) -> None:
-        """Let a call pass. Errors: those of :func:`roles.check`."""
-        await roles.check(self._judge, token, method, namespace=self._namespace)
-        _CALL.set((method, token))
+        """Let a call pass. Errors: those of :func:`roles.check` and of the tenants."""
+        if self._tenants is None:
+            await roles.check(self._judge, token, method, namespace=self._namespace)
+            _CALL.set(_Call(method, token, self._anybody))
+        else:
+            identity = await self._tenants.identity(token)
+            roles.check_names(identity.roles, method)
+            _CALL.set(_Call(method, token, identity))
+
+    async def recheck(self) -> None:
+        """Let the call that is carried out go on, if it would pass now as well."""
+        call = _CALL.get()
+        await self.check(call.method, call.token)
+
+    @property
+    def identity(self) -> Identity:
+        """Who makes the call that is carried out; without tenants, nobody's tenant."""
+        if self._tenants is None:
+            return self._anybody
+        return _CALL.get().identity
 
     async def reaches(self, namespace: str) -> bool:
         """Whether the call that is carried out may be about another namespace."""
+        if self._tenants is not None:
+            return self._tenants.registry.tenant_of(namespace) == self.identity.tenant
         if namespace == self._namespace:
             return True
-        method, token = _CALL.get()
+        method, token, _ = _CALL.get()
         return await roles.allows(self._judge, token, method, namespace=namespace)
 
     @contextmanager

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Final, Literal
 
 from trimtab.api import Column, Conditions, Object, Resource, Rule, Spec, Status, field
+from trimtab.operators.vmafx.segments import MOST
 
 GROUP: Final = "vmafx.dev"
 VERSION: Final = "v1"
@@ -29,8 +30,20 @@ AGE: Final = Column(name="Age", path=".metadata.creationTimestamp", type="date")
 _INPUT: Final = 4096
 SUBMITTED_AS: Final = "vmafx.dev/submitted-as"
 """The annotation of a job that a gateway made for a caller: the key that it gave."""
+SEGMENT_OF: Final = "vmafx.dev/segment-of"
+"""The label of a segment: the name of its job, or what fits of it."""
 # Numbers go over a wire that has 32 bits for them, and are added to times.
 _INT32: Final = 2**31 - 1
+
+
+class PartOf(
+    Object,
+    rules=[Rule(rule="self.index < self.of", message="a segment is one of them")],
+):
+    """Which part of a job a segment is."""
+
+    index: int = field(minimum=0, maximum=MOST - 1)
+    of: int = field(minimum=1, maximum=MOST)
 
 
 class VmafxJobSpec(
@@ -44,6 +57,17 @@ class VmafxJobSpec(
             "has(self.backend) == has(oldSelf.backend) && "
             "(!has(self.backend) || self.backend == oldSelf.backend)",
             message="what a job scores cannot be changed: create another job",
+        ),
+        Rule(
+            rule="has(self.segments) == has(oldSelf.segments) && "
+            "(!has(self.segments) || self.segments == oldSelf.segments) && "
+            "has(self.segment) == has(oldSelf.segment) && "
+            "(!has(self.segment) || self.segment == oldSelf.segment)",
+            message="how a job is split cannot be changed: create another job",
+        ),
+        Rule(
+            rule="!has(self.segments) || !has(self.segment)",
+            message="a segment of a job cannot be split again",
         ),
         Rule(
             rule="self.priority == oldSelf.priority && "
@@ -80,6 +104,23 @@ class VmafxJobSpec(
         default=3, minimum=1, maximum=20, doc="How often a lost attempt is made again."
     )
     ttlSecondsAfterFinished: int | None = field(default=None, minimum=0, maximum=_INT32)
+    segments: int | None = field(
+        default=None,
+        minimum=1,
+        maximum=MOST,
+        doc="In how many parts it is scored at once; absent means as a whole.",
+    )
+    segment: PartOf | None = field(
+        default=None, doc="Which part of another job this is: the operator makes these."
+    )
+
+
+class Scored(Object):
+    """Which frames a segment turned out to have."""
+
+    first: int = field(minimum=0)
+    count: int = field(minimum=0)
+    total: int = field(minimum=0, doc="That the clip should have, by its index.")
 
 
 class Run(Object):
@@ -104,6 +145,10 @@ class Run(Object):
     error: str = field(default="", max_length=1024)
     frames: str = field(
         default="", max_length=253, doc="The ConfigMap with the score of each frame."
+    )
+    scored: Scored | None = field(default=None, doc="Of a segment: its frames.")
+    reused: bool = field(
+        default=False, doc="Whether the node had scored the same clips before."
     )
 
 
@@ -183,6 +228,9 @@ class VmafxNodeStatus(Status):
         default="", owner="node", doc="Which life of the node; each start is one."
     )
     tokenHash: str = field(default="", owner="node")
+    tenant: str = field(
+        default="", owner="node", doc="Whose node it is; empty without tenants."
+    )
     backends: list[str] = field(default=[], max_items=16, owner="node")
     beat: int = field(
         default=0,

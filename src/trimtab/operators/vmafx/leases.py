@@ -43,7 +43,7 @@ class Leases:
     def job(self, job: VmafxJob, *, now: float) -> None:
         """Take a job as it is now."""
         run = job.status.run
-        if not claims.is_running(job):
+        if not claims.is_held(job):
             self.drop(job.key)
             return
         known = self._held.get(job.key)

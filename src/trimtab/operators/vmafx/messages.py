@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from trimtab.operators.vmafx import claims
-from trimtab.operators.vmafx.kinds import VmafxJob
+from trimtab.operators.vmafx.kinds import Scored, VmafxJob
 from trimtab.operators.vmafx.nodes import Capability
 from trimtab.operators.vmafx.wire import controller_pb2 as wire
 
@@ -26,6 +28,7 @@ def message(job: VmafxJob, *, roots: tuple[str, ...] = ()) -> wire.Job:
     run, metadata = job.status.run, job.metadata
     created = metadata.creationTimestamp
     updated = run.ended or run.since or created
+    part = job.spec.segment
     return wire.Job(
         id=metadata.uid,
         status=status(job),
@@ -46,14 +49,28 @@ def message(job: VmafxJob, *, roots: tuple[str, ...] = ()) -> wire.Job:
         name=metadata.name,
         priority=job.spec.priority,
         features=dict(run.features),
+        segment=wire.Segment(index=part.index, of=part.of) if part else None,
     )
 
 
-def capability(sent: wire.NodeCapability) -> Capability:
+def scored(sent: wire.ReportResultRequest) -> Scored | None:
+    """Which frames a node says that a segment has."""
+    if not sent.HasField("part"):
+        return None
+    part = sent.part
+    return Scored(
+        first=max(0, part.first), count=max(0, part.count), total=max(0, part.total)
+    )
+
+
+def capability(
+    sent: wire.NodeCapability, labels: Mapping[str, str] | None = None
+) -> Capability:
     """What a node can do."""
     return Capability(
         vendor=sent.gpu_vendor,
         backends=tuple(sent.backends),
         concurrency=sent.concurrency or 1,
         device=sent.device,
+        labels=dict(labels or {}),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from random import Random
 from typing import Any, Protocol, TypeVar
@@ -17,10 +17,12 @@ import grpc
 import msgspec
 
 from trimtab.operators.vmafx.calling import Caller
+from trimtab.operators.vmafx.feedback import Feedback
 from trimtab.operators.vmafx.nodes import Session
 from trimtab.operators.vmafx.problems import BadInput, ScoringError, ToolFailed
 from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.scores import Score
+from trimtab.operators.vmafx.segments import Segment
 from trimtab.operators.vmafx.wire import controller_pb2 as wire
 
 log = logging.getLogger(__name__)
@@ -36,6 +38,8 @@ _FINAL = frozenset(
     }
 )
 _REPORTS = 8
+# Seconds for the samples that are left when a node stops.
+_FLUSH = 5.0
 
 
 class Scorer(Protocol):
@@ -48,6 +52,7 @@ class Scorer(Protocol):
         *,
         model: str,
         progress: Callable[[int, int | None], None],
+        segment: Segment | None = None,
     ) -> Score: ...
 
 
@@ -61,6 +66,8 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     device: str = ""
     # Folders that this machine lets be read, beside those that the gateway names.
     roots: Roots = Roots()
+    # Of its VmafxNode: what learns from it is chosen by them.
+    labels: Mapping[str, str] = {}
     beat: float = 10.0
     pull: float = 30.0
     # How long running jobs may go on when the node stops; then they are given back.
@@ -92,9 +99,16 @@ class Node:
     """Runs until its ``run`` is cancelled, or ``drain`` has emptied it."""
 
     def __init__(
-        self, caller: Caller, scorer: Scorer, *, options: NodeOptions, random: Random
+        self,
+        caller: Caller,
+        scorer: Scorer,
+        *,
+        options: NodeOptions,
+        random: Random,
+        feedback: Feedback | None = None,
     ) -> None:
         self._caller = caller
+        self._feedback = feedback
         self._scorer = scorer
         self._options = options
         self._random = random
@@ -118,7 +132,9 @@ class Node:
     async def run(self) -> None:
         """Work, until drained: then what still runs is given back."""
         async with asyncio.TaskGroup() as group:
-            keeper = group.create_task(self._keep())
+            beside = [group.create_task(self._keep())]
+            if self._feedback is not None:
+                beside.append(group.create_task(self._feedback.run()))
             slots = [
                 group.create_task(self._slot()) for _ in range(self._options.slots)
             ]
@@ -129,7 +145,10 @@ class Node:
             for slot in slots:
                 slot.cancel()
             await asyncio.wait(slots)
-            keeper.cancel()
+            if self._feedback is not None:
+                await self._feedback.flush(within=_FLUSH)
+            for task in beside:
+                task.cancel()
         await self._leave()
 
     async def _leave(self) -> None:
@@ -155,7 +174,11 @@ class Node:
     async def _register(self) -> Session:
         options = self._options
         answer = await self._caller.register(
-            wire.RegisterNodeRequest(name=options.name, capability=self._capability())
+            wire.RegisterNodeRequest(
+                name=options.name,
+                capability=self._capability(),
+                labels=dict(options.labels),
+            )
         )
         return Session(answer.node_id, answer.session_token)
 
@@ -209,7 +232,7 @@ class Node:
             )
             answer = await self._pulled(request)
             if answer.HasField("job"):
-                await self._perform(session, answer.job)
+                await self._perform(session, answer.job, answer.trainers)
 
     async def _pulled(self, request: wire.PullWorkRequest) -> wire.PullWorkResponse:
         me = asyncio.current_task()
@@ -220,7 +243,9 @@ class Node:
         finally:
             self._waiting.discard(me)
 
-    async def _perform(self, session: Session, job: wire.Job) -> None:
+    async def _perform(
+        self, session: Session, job: wire.Job, trainers: Iterable[wire.Trainer]
+    ) -> None:
         """Score a job and report it, whatever becomes of it."""
         for (uid, _), older in self._work.items():
             if uid == job.id:
@@ -238,6 +263,7 @@ class Node:
                 work.task = group.create_task(self._score(work))
             if work.found is not None:
                 _fill(report, work.found)
+                self._teach(work, trainers)
                 await self._tell(report)
         except asyncio.CancelledError:
             report.released = True
@@ -245,6 +271,11 @@ class Node:
             raise
         finally:
             del self._work[job.id, job.attempt]
+
+    def _teach(self, work: _Work, trainers: Iterable[wire.Trainer]) -> None:
+        """Offer what was found to who learns from it."""
+        if self._feedback is not None and isinstance(work.found, Score):
+            self._feedback.offer(trainers, job=work.job.id, found=work.found)
 
     async def _score(self, work: _Work) -> None:
         """Score it; what it is found to be, or why not. Cancelled, it is nothing."""
@@ -258,6 +289,7 @@ class Node:
                 job.scoring.distorted,
                 model=job.scoring.model,
                 progress=work.progress,
+                segment=_segment(job),
             )
         except ScoringError as error:
             work.found = error
@@ -292,6 +324,11 @@ class Node:
         return min(longest, 0.5 * 2.0**attempt) * self._random.uniform(0.5, 1.0)
 
 
+def _segment(job: wire.Job) -> Segment | None:
+    part = job.segment
+    return Segment(part.index, part.of) if job.HasField("segment") else None
+
+
 def _fill(report: wire.ReportResultRequest, found: Score | ScoringError) -> None:
     if isinstance(found, ScoringError):
         report.error = str(found)
@@ -300,3 +337,7 @@ def _fill(report: wire.ReportResultRequest, found: Score | ScoringError) -> None
     report.score = found.vmaf
     report.features.update(found.features)
     report.partial_scores.extend(found.frames)
+    report.reused = found.reused
+    if (part := found.part) is not None:
+        sent = wire.Part(first=part.first, count=part.count, total=part.total)
+        report.part.CopyFrom(sent)

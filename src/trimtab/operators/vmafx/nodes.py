@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from random import Random
 from typing import cast, get_args
 
 import msgspec
 
-from trimtab.api import Metadata, fit, wire
+from trimtab.api import Metadata, fit, hashed, wire
+from trimtab.api.names import InvalidName, check_label_key, check_label_value
 from trimtab.api.times import rfc3339
 from trimtab.cache import Index, Informer
 from trimtab.client import Client, Conflict, Invalid, NotFound, TrimtabError
 from trimtab.operators.vmafx.kinds import Doing, Vendor, VmafxNode, VmafxNodeSpec
+from trimtab.operators.vmafx.tenancy.admitting import TooMany
 
 BY_SESSION = Index("session", lambda node: (node.status.session,))
 
+MOST_NODES = 256
+"""Nodes of one tenant."""
 _VENDORS: dict[str, Vendor] = {"cuda": "nvidia", "hip": "amd", "sycl": "intel"}
 _MOST_JOBS = 64
 _MOST_BACKENDS = 16
+_MOST_LABELS = 32
 
 
 class NoSession(TrimtabError):
@@ -39,6 +44,7 @@ class Capability(msgspec.Struct, frozen=True, kw_only=True):
     backends: tuple[str, ...] = ()
     concurrency: int = 1
     device: str = ""
+    labels: Mapping[str, str] = {}
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -70,17 +76,27 @@ class Nodes:
         self._namespace = namespace
         self._random = random
 
-    async def register(self, name: str, can: Capability, *, now: datetime) -> Session:
-        """Begin a session of a node; an earlier one of the same name is over."""
+    async def register(
+        self, name: str, can: Capability, *, now: datetime, tenant: str = ""
+    ) -> Session:
+        """Begin a session of a node; an earlier one of the same name is over.
+
+        Nodes of two tenants never are the same, whatever they call themselves.
+
+        Errors: :class:`TooMany` for one more than a tenant may have.
+        """
         session = Session(
             f"{self._random.getrandbits(128):032x}",
             f"{self._random.getrandbits(256):064x}",
         )
-        object_name = fit(name.lower())
+        name = name.lower()
+        object_name = hashed(f"{tenant}-{name}", tenant, name) if tenant else fit(name)
+        self._check_room(object_name, tenant)
         await self._ensure(object_name, can)
         status = {
             "session": session.id,
             "tokenHash": _hash(session.token),
+            "tenant": tenant,
             "backends": list(can.backends[:_MOST_BACKENDS]),
             "detectedDevice": can.device,
             "lastHeartbeat": rfc3339(now),
@@ -99,20 +115,29 @@ class Nodes:
         self.informer.store.written(node)
         return session
 
-    async def _ensure(self, name: str, can: Capability) -> None:
-        spec = VmafxNodeSpec(gpuVendor=_vendor(can), capacity=max(1, can.concurrency))
-        node = VmafxNode(
-            metadata=Metadata(name=name, namespace=self._namespace), spec=spec
-        )
-        try:
-            await self._client.create(node)
-        except Conflict:  # it was there before
-            await self._client.patch(
-                VmafxNode, name, {"spec": wire(spec)}, namespace=self._namespace
+    def _check_room(self, name: str, tenant: str) -> None:
+        """A tenant has so many nodes at most, and can fill nothing with them."""
+        if not tenant or self.informer.store.get((self._namespace, name)):
+            return
+        known = self.informer.store.values()
+        if sum(each.status.tenant == tenant for each in known) >= MOST_NODES:
+            raise TooMany(
+                f"The caller has {MOST_NODES} nodes, and may have no more: a node that "
+                "is silent for an hour makes room."
             )
 
-    async def find(self, session: str, token: str) -> VmafxNode:
-        """The node of a session.
+    async def _ensure(self, name: str, can: Capability) -> None:
+        spec = VmafxNodeSpec(gpuVendor=_vendor(can), capacity=max(1, can.concurrency))
+        labels = _labels(can)
+        metadata = Metadata(name=name, namespace=self._namespace, labels=labels)
+        try:
+            await self._client.create(VmafxNode(metadata=metadata, spec=spec))
+        except Conflict:  # it was there before
+            body = {"metadata": {"labels": labels}, "spec": wire(spec)}
+            await self._client.patch(VmafxNode, name, body, namespace=self._namespace)
+
+    async def find(self, session: str, token: str, *, tenant: str = "") -> VmafxNode:
+        """The node of a session, which is this tenant's.
 
         A gateway that has not heard of the session yet asks the server once.
 
@@ -120,7 +145,11 @@ class Nodes:
         """
         known = self.informer.store.by(BY_SESSION.name, session) if session else []
         node = known[0] if known else await self._look(session)
-        if node is None or not hmac.compare_digest(node.status.tokenHash, _hash(token)):
+        if (
+            node is None
+            or node.status.tenant != tenant
+            or not hmac.compare_digest(node.status.tokenHash, _hash(token))
+        ):
             raise NoSession("This session is not known, or over: register again.")
         return node
 
@@ -184,6 +213,19 @@ class Nodes:
             raise NoSession("This session is over: register again.") from None
         self.informer.store.written(written)
         return written
+
+
+def _labels(can: Capability) -> dict[str, str]:
+    """The labels that a node may have; of one that no label can be, nothing."""
+    found: dict[str, str] = {}
+    for key, value in sorted(can.labels.items())[:_MOST_LABELS]:
+        try:
+            check_label_key(key)
+            check_label_value(value)
+        except InvalidName:
+            continue
+        found[key] = value
+    return found
 
 
 def _vendor(can: Capability) -> Vendor:

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import trimtab
 from trimtab.cache import Index, Scope
-from trimtab.operators.vmafx import admission, claims
+from trimtab.operators.vmafx import admission, claims, splitting
 from trimtab.operators.vmafx.kinds import (
     FRAMES_KEY,
     PerFrame,
@@ -22,9 +22,12 @@ from trimtab.operators.vmafx.kinds import (
     VmafxJobStatus,
     VmafxNode,
 )
-from trimtab.operators.vmafx.later import VmafxModelTraining, VmafxTenant
 from trimtab.operators.vmafx.leases import LEASE
 from trimtab.operators.vmafx.pulse import Pulses
+from trimtab.operators.vmafx.scaling import reconciling as nodesets
+from trimtab.operators.vmafx.tenancy import reconciling as tenants
+from trimtab.operators.vmafx.training import reconciling
+from trimtab.operators.vmafx.training.podspec import settings_of
 from trimtab.runtime import Context, Result, Retry, Watched
 
 FINALIZER = "vmafx.dev/cancel"
@@ -88,6 +91,10 @@ def make(
     async def job(seen: VmafxJob, ctx: Context) -> Result:
         return await _job(seen, ctx, theirs=theirs)
 
+    # Its segments, which are owned by the job.
+    app.needs(VmafxJob, "create", "patch", "delete")
+    app.needs(VmafxJob, "update", subresource="finalizers")
+
     @app.finalizes(VmafxJob, FINALIZER)
     async def cancelled(seen: VmafxJob, ctx: Context) -> None:
         if claims.is_running(seen):
@@ -104,26 +111,11 @@ def make(
             ctx.event("Healthy" if healthy else "Silent", f"The node {word}.")
         return ctx.done(status=VmafxNode.status_of()(healthy=healthy), after=left)
 
-    @app.reconciles(VmafxModelTraining, scope=where)
-    async def training(seen: VmafxModelTraining, ctx: Context) -> Result:
-        return _to_come(ctx, "Training")
-
-    @app.reconciles(VmafxTenant, scope=where)
-    async def tenant(seen: VmafxTenant, ctx: Context) -> Result:
-        return _to_come(ctx, "Tenancy")
+    reconciling.declare(app, scope=where, settings=settings_of(environment))
+    tenants.declare(app, scope=where)
+    nodesets.declare(app, scope=where)
 
     return app
-
-
-def _to_come(ctx: Context, what: str) -> Result:
-    """Say that an object was taken, and that nothing comes of it yet."""
-    ctx.condition(
-        "Ready",
-        False,
-        reason="NotImplemented",
-        message=f"{what} is not served by this version: the object is kept as it is.",
-    )
-    return ctx.done()
 
 
 async def _job(seen: VmafxJob, ctx: Context, *, theirs: bool) -> Result:
@@ -132,6 +124,8 @@ async def _job(seen: VmafxJob, ctx: Context, *, theirs: bool) -> Result:
     if over and (left := _left(seen, ctx)) is not None and left <= 0:
         await ctx.delete(seen)
         return ctx.done()
+    if claims.is_split(seen):
+        await splitting.split(seen, ctx)
     _conditions(seen, phase, ctx)
     as_failed = theirs and phase == "Cancelled"
     shown: Phase = "Failed" if as_failed else phase
@@ -151,7 +145,11 @@ async def _job(seen: VmafxJob, ctx: Context, *, theirs: bool) -> Result:
         features=dict(run.features),
         perFrame=PerFrame(configMap=run.frames, key=FRAMES_KEY) if run.frames else None,
     )
-    return ctx.done(status=status, after=_left(seen, ctx) if over else None)
+    if over:
+        return ctx.done(status=status, after=_left(seen, ctx))
+    # Its segments are jobs as well, and do not wake it.
+    split = claims.is_split(seen)
+    return ctx.done(status=status, after=splitting.RHYTHM if split else None)
 
 
 def _message(job: VmafxJob, phase: Phase) -> str:
@@ -185,6 +183,8 @@ def _progress(job: VmafxJob, ctx: Context) -> int | None:
     run = job.status.run
     if not claims.is_running(job):
         return None
+    if claims.is_split(job):
+        return splitting.progress(job, ctx) // _STEP * _STEP
     for node in ctx.select(VmafxNode, _BY_NAME.name, run.node):
         for doing in node.status.jobs:
             if (doing.job, doing.attempt) == (job.metadata.uid, run.attempt):
@@ -209,6 +209,8 @@ def _sentence(job: VmafxJob, phase: Phase) -> str:
         return run.error or "It failed, and its node did not say why."
     if phase == "Cancelled":
         return run.error or "It was cancelled."
+    if phase == "Running" and claims.is_split(job):
+        return "Its segments are being scored."
     if phase == "Running":
         return f"Node {run.node} is scoring it, in attempt {run.attempt}."
     return run.error or "It waits for a node."

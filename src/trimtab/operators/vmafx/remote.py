@@ -12,10 +12,10 @@ import trimtab
 from trimtab.cache import Scope
 from trimtab.operators.vmafx.following import Following, Rhythm
 from trimtab.operators.vmafx.kinds import VmafxJob, VmafxNode
-from trimtab.operators.vmafx.later import VmafxModelTraining
 from trimtab.operators.vmafx.links import Links
 from trimtab.operators.vmafx.settings import settings_of
-from trimtab.operators.vmafx.trainers import trained
+from trimtab.operators.vmafx.training.kinds import VmafxModelTraining
+from trimtab.operators.vmafx.training.mirror import trained
 from trimtab.runtime import Context, Result
 
 FINALIZER = "vmafx.dev/cancel"

@@ -6,6 +6,7 @@ here is refused for everybody.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, NamedTuple, Protocol
 
 from trimtab.api import Resource
@@ -45,12 +46,24 @@ METHODS: dict[str, tuple[Role, ...]] = {
     "POST /v1/score": _WRITE,
 }
 
+PREFIX: Final = "vmafx:"
+"""What the name of a role begins with in a token."""
 OPEN: Final = frozenset({"GET /healthz", "GET /readyz", "GET /metrics"})
 """What is answered without asking who it is: probes and scrapes show no token."""
 
 
 class Denied(TrimtabError):
     """The caller has none of the roles that a method needs."""
+
+
+class Everybody:
+    """A judge who lets everybody do everything: for one's own machine."""
+
+    async def allows(
+        self, token: str, verb: str, kind: type[Resource], *, namespace: str
+    ) -> bool:
+        """Yes."""
+        return True
 
 
 class Judge(Protocol):
@@ -76,8 +89,20 @@ async def check(judge: Judge, token: str, method: str, *, namespace: str) -> Non
     know the token.
     """
     if not await allows(judge, token, method, namespace=namespace):
-        names = " or ".join(role.name for role in METHODS.get(method, ()))
-        raise Denied(
-            f"This needs the role of {names or 'nobody'}, which the caller does not "
-            "have."
-        )
+        raise _denied(method)
+
+
+def check_names(names: Collection[str], method: str) -> None:
+    """Let pass who has one of the roles that a method needs, by their names in tokens.
+
+    Errors: :class:`Denied`, which names the roles.
+    """
+    if not any(f"{PREFIX}{role.name}" in names for role in METHODS.get(method, ())):
+        raise _denied(method)
+
+
+def _denied(method: str) -> Denied:
+    names = " or ".join(role.name for role in METHODS.get(method, ()))
+    return Denied(
+        f"This needs the role of {names or 'nobody'}, which the caller does not have."
+    )

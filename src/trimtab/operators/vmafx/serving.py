@@ -15,10 +15,16 @@ import grpc
 
 from trimtab.api import Metadata, hashed
 from trimtab.cache import Change
-from trimtab.client import Client, Conflict, Invalid
+from trimtab.client import Client, Conflict, Invalid, NotFound
 from trimtab.operators.vmafx import claims, frames, messages, roles
 from trimtab.operators.vmafx.desk import Desk
-from trimtab.operators.vmafx.guarding import BadRequest, Guard, NoJob, serialized
+from trimtab.operators.vmafx.guarding import (
+    BadRequest,
+    Guard,
+    NoJob,
+    NotHere,
+    serialized,
+)
 from trimtab.operators.vmafx.kinds import (
     SUBMITTED_AS,
     Backend,
@@ -26,15 +32,19 @@ from trimtab.operators.vmafx.kinds import (
     Run,
     VmafxJob,
     VmafxJobSpec,
+    VmafxNode,
 )
 from trimtab.operators.vmafx.nodes import NoSession
 from trimtab.operators.vmafx.problems import BadInput
-from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.sources import named
+from trimtab.operators.vmafx.tenancy.admitting import Admitting
+from trimtab.operators.vmafx.tenancy.registry import Registry
 from trimtab.operators.vmafx.wire import controller_pb2 as wire
 
 SERVICE = "vmafx.controller.v1.VmafxController"
 LONGEST_WAIT = 30.0
+RECHECK = 30.0
+"""Seconds after which who follows jobs has to prove again who it is."""
 MOST_RUNNING = 64
 _BACKENDS: dict[str, Backend] = {
     "cpu": "cpu",
@@ -55,14 +65,17 @@ class Controller:
         *,
         guard: Guard,
         namespace: str,
-        roots: Roots,
+        registry: Registry,
         now: Callable[[], Any],
+        learning: Callable[[VmafxNode, VmafxJob], list[wire.Trainer]],
     ) -> None:
         self._client = client
+        self._learning = learning
         self._desk = desk
         self._guard = guard
         self._namespace = namespace
-        self._roots = roots
+        self._registry = registry
+        self._admitting = Admitting(registry, desk.waiting)
         self._now = now
 
     def handler(self) -> grpc.GenericRpcHandler:
@@ -100,21 +113,43 @@ class Controller:
         if scoring.backend and scoring.backend not in _BACKENDS:
             known = ", ".join(_BACKENDS)
             raise BadRequest(f"{scoring.backend} is no backend: {known} are.")
+        identity = self._guard.identity
         for clip in (scoring.reference, scoring.distorted):
             try:
-                self._roots.check(clip)
+                self._registry.roots(identity.tenant).check(clip)
             except BadInput as error:
                 raise roles.Denied(str(error)) from None
-        await self._check_reach(request.namespace or self._namespace)
-        job = await self._created(request)
+        place = request.namespace or identity.namespace
+        if not place:
+            raise NotHere(
+                "The caller has no namespace for its jobs: ask who runs this service."
+            )
+        await self._check_reach(place)
+        job = await self._known(request, place)
+        if job is None:
+            with self._admitting.one(identity.tenant):
+                job = await self._created(request, place)
         return wire.SubmitJobResponse(job_id=job.metadata.uid)
 
-    async def _created(self, request: wire.SubmitJobRequest) -> VmafxJob:
+    async def _known(
+        self, request: wire.SubmitJobRequest, place: str
+    ) -> VmafxJob | None:
+        """The job of a key that was used before; a repetition needs no room."""
+        key = request.idempotency_key
+        if not key or self._admitting.has_room(self._guard.identity.tenant):
+            return None
+        try:
+            name = hashed("job", key)
+            return await self._client.get(VmafxJob, name, namespace=place)
+        except NotFound:
+            return None
+
+    async def _created(self, request: wire.SubmitJobRequest, place: str) -> VmafxJob:
         scoring, key = request.scoring, request.idempotency_key
         where = Metadata(
             name=hashed("job", key) if key else "",
             generateName="" if key else "job-",
-            namespace=request.namespace or self._namespace,
+            namespace=place,
             annotations={SUBMITTED_AS: key} if key else {},
         )
         spec = VmafxJobSpec(
@@ -123,13 +158,18 @@ class Controller:
             model=scoring.model or None,
             backend=_BACKENDS.get(scoring.backend),
             priority=request.priority,
+            segments=request.segments or None,
         )
         try:
-            return await self._client.create(VmafxJob(metadata=where, spec=spec))
+            job = await self._client.create(VmafxJob(metadata=where, spec=spec))
+            self._desk.created(job)
+            return job
         except Conflict:
             return await self._client.get(
                 VmafxJob, where.name, namespace=where.namespace
             )
+        except NotFound:
+            raise NotHere(f"The namespace {place} is not there.") from None
         except Invalid as error:
             said = "".join(
                 f"{cause.field}: {cause.message}" for cause in error.causes[:1]
@@ -158,7 +198,8 @@ class Controller:
         if job := self._desk.job(uid):
             return job
         # A job that was just created elsewhere is not in the cache yet.
-        async for job in self._client.list(VmafxJob, namespace=self._namespace):
+        place = self._guard.identity.namespace or self._namespace
+        async for job in self._client.list(VmafxJob, namespace=place):
             if job.metadata.uid == uid:
                 return job
         raise NoJob(f"There is no job {uid}.")
@@ -182,8 +223,10 @@ class Controller:
         """Begin a session of a node."""
         if not request.name:
             raise BadRequest("A node needs a name.")
-        can = messages.capability(request.capability)
-        session = await self._desk.nodes.register(request.name, can, now=self._now())
+        can = messages.capability(request.capability, request.labels)
+        session = await self._desk.nodes.register(
+            request.name, can, now=self._now(), tenant=self._guard.identity.tenant
+        )
         return wire.RegisterNodeResponse(
             node_id=session.id, session_token=session.token
         )
@@ -193,7 +236,7 @@ class Controller:
         if max(len(request.running_job_ids), len(request.progress)) > MOST_RUNNING:
             raise BadRequest(f"A node runs {MOST_RUNNING} jobs at most.")
         try:
-            node = await self._desk.nodes.find(request.node_id, request.session_token)
+            node = await self._node(request)
             stop = await self._desk.beat(
                 node,
                 self._doing(request),
@@ -204,6 +247,24 @@ class Controller:
             return wire.HeartbeatResponse(ok=False)
         return wire.HeartbeatResponse(ok=True, cancel_job_ids=stop)
 
+    async def _node(
+        self,
+        request: wire.HeartbeatRequest
+        | wire.PullWorkRequest
+        | wire.ReportResultRequest,
+    ) -> VmafxNode:
+        """The node that calls; a session is its tenant's alone."""
+        return await self._desk.nodes.find(
+            request.node_id,
+            request.session_token,
+            tenant=self._guard.identity.tenant,
+        )
+
+    def _works_for(self, namespace: str) -> bool:
+        """Whether the node that calls works for whom a namespace is bound to."""
+        own, registry = self._guard.identity.tenant, self._registry
+        return registry.shares_nodes(own) or registry.tenant_of(namespace) == own
+
     def _doing(self, request: wire.HeartbeatRequest) -> list[Doing]:
         """What a node says it has; one that knows no attempts has the last ones."""
         said = {each.job_id: (each.attempt, each.percent) for each in request.progress}
@@ -213,7 +274,7 @@ class Controller:
 
     def _named(self, uid: str, attempt: int, percent: int) -> Doing:
         job = self._desk.job(uid)
-        if job is None:
+        if job is None or not self._works_for(job.metadata.namespace):
             return Doing(job=uid, attempt=attempt)
         return Doing(
             job=uid,
@@ -225,24 +286,31 @@ class Controller:
 
     async def pull(self, request: wire.PullWorkRequest) -> wire.PullWorkResponse:
         """The next job for a node, if one comes in time."""
-        node = await self._desk.nodes.find(request.node_id, request.session_token)
+        node = await self._node(request)
+        own = self._guard.identity.tenant
         job = await self._desk.pull(
             node,
+            tenant="" if self._registry.shares_nodes(own) else own,
             backends=tuple(request.capability.backends),
             wait=min(request.wait_seconds, LONGEST_WAIT),
         )
         if job is None:
             return wire.PullWorkResponse()
+        roots = self._registry.roots_in(job.metadata.namespace)
         return wire.PullWorkResponse(
-            job=messages.message(job, roots=self._roots.allowed)
+            job=messages.message(job, roots=roots.allowed),
+            trainers=self._learning(node, job),
         )
 
     async def report(
         self, request: wire.ReportResultRequest
     ) -> wire.ReportResultResponse:
         """Write the result of an attempt."""
-        node = await self._desk.nodes.find(request.node_id, request.session_token)
+        node = await self._node(request)
         session = node.status.session
+        known = self._desk.job(request.job_id)
+        if known is not None and not self._works_for(known.metadata.namespace):
+            raise claims.NotYours("There is no such job: its report is refused.")
         kept = await self._frames(request, session)
 
         def attempt(job: VmafxJob) -> int:
@@ -261,6 +329,8 @@ class Controller:
                 score=request.score,
                 features=request.features,
                 frames=kept,
+                scored=messages.scored(request),
+                reused=request.reused,
                 error=request.error or _not_finite(request, job),
                 retryable=request.retryable,
             )
@@ -286,9 +356,16 @@ class Controller:
     async def _stream(self, request: wire.StreamJobsRequest) -> AsyncIterator[wire.Job]:
         """All jobs, and with ``watch`` each one again when it changes."""
         wanted = frozenset(request.status_filter)
+        clock = asyncio.get_running_loop().time
+        checked = clock()
         async for job in self._watched() if request.watch else self._all():
+            if clock() - checked >= RECHECK:
+                await self._guard.recheck()
+                checked = clock()
             if wanted and messages.status(job) not in wanted:
                 continue
+            if job.spec.segment is not None:
+                continue  # how a job is done is not what anybody asked for
             if await self._guard.reaches(job.metadata.namespace):
                 yield messages.message(job)
 

@@ -7,6 +7,7 @@ Nothing here keeps more than a few numbers and the last lines.
 from __future__ import annotations
 
 import re
+from array import array
 from collections import deque
 
 _INPUT = re.compile(r"^Input #(\d+), ")
@@ -20,6 +21,8 @@ _COUNT = re.compile(
 _SPEAKER = re.compile(r"^(\[[^\]]+ @ 0x[0-9a-f]+\] )+")
 # What the readers of containers and streams say of one that was cut off.
 _EARLY = ("ended prematurely", "ends prematurely", "partial file")
+# What the filter says that tells each frame which it was given.
+_SHOWN = re.compile(r"^\[showinfo@(\w+) @ 0x[0-9a-f]+\] (?:n: *\d+ pts: *(-?\d+))?")
 _KEPT = 40
 
 
@@ -35,11 +38,17 @@ class Told:
         self.broken: dict[int, int] = {}
         # Whether one of the inputs was cut off.
         self.early = False
+        # The times of the frames that were measured, where that was asked.
+        self.shown: dict[str, array[int]] = {}
         self.last: deque[str] = deque(maxlen=_KEPT)
         self._input = 0
 
     def line(self, text: str) -> None:
         """Take what it says."""
+        if found := _SHOWN.match(text):
+            if found[2]:
+                self.shown.setdefault(found[1], array("q")).append(int(found[2]))
+            return
         if found := _COUNT.search(text):
             self.decoded[int(found[1])] = int(found[2])
             self.broken[int(found[1])] = int(found[3] or 0)

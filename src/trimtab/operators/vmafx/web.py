@@ -5,6 +5,7 @@
 ``GET /healthz``      whether the process answers
 ``GET /readyz``       whether it serves: 503, and why, while it does not
 ``GET /metrics``      for Prometheus
+``GET /apis/…``       external metrics, if asked for: see ``scaling.external``
 ====================  ========================================================
 """
 
@@ -21,6 +22,7 @@ from trimtab.client import TrimtabError
 from trimtab.operators.vmafx import roles
 from trimtab.operators.vmafx.direct import Scoring
 from trimtab.operators.vmafx.guarding import BadRequest, Guard, code_of
+from trimtab.operators.vmafx.scaling.external import ROOT, External
 from trimtab.operators.vmafx.wire import scoring_pb2 as wire
 from trimtab.runtime.asks import Answer, Ask, json_answer, refusal
 from trimtab.runtime.serving import Connection, Limits
@@ -33,6 +35,8 @@ _STATUS: Final = {
     grpc.StatusCode.PERMISSION_DENIED: HTTPStatus.FORBIDDEN,
     grpc.StatusCode.NOT_FOUND: HTTPStatus.NOT_FOUND,
     grpc.StatusCode.FAILED_PRECONDITION: HTTPStatus.SERVICE_UNAVAILABLE,
+    grpc.StatusCode.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: HTTPStatus.TOO_MANY_REQUESTS,
 }
 
 
@@ -58,11 +62,13 @@ class Web:
         guard: Guard,
         problem: Callable[[], str],
         metrics: Callable[[], tuple[str, bytes]],
+        external: External | None = None,
     ) -> None:
         self._scoring = scoring
         self._guard = guard
         self._problem = problem
         self._metrics = metrics
+        self._external = external
         self.routes: dict[str, Callable[[Ask], Awaitable[Answer]]] = {
             "POST /v1/score": self._score,
             "GET /healthz": self._health,
@@ -74,6 +80,8 @@ class Web:
         """The answer to any request."""
         method = f"{ask.method} {ask.path}"
         call = self.routes.get(method)
+        if self._external is not None and ask.path.startswith(ROOT):
+            return self._external.answer(ask)
         if call is None:
             return self._unserved(ask)
         if method in roles.OPEN:

@@ -33,7 +33,7 @@ class ScoringParams(_message.Message):
     def __init__(self, reference: _Optional[str] = ..., distorted: _Optional[str] = ..., model: _Optional[str] = ..., backend: _Optional[str] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("id", "status", "scoring", "partial_results", "assigned_node", "error", "created_at", "updated_at", "final_score", "scoring_roots", "attempt", "namespace", "name", "priority", "features")
+    __slots__ = ("id", "status", "scoring", "partial_results", "assigned_node", "error", "created_at", "updated_at", "final_score", "scoring_roots", "attempt", "namespace", "name", "priority", "features", "segment")
     class FeaturesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -56,6 +56,7 @@ class Job(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
+    SEGMENT_FIELD_NUMBER: _ClassVar[int]
     id: str
     status: JobStatus
     scoring: ScoringParams
@@ -71,7 +72,26 @@ class Job(_message.Message):
     name: str
     priority: int
     features: _containers.ScalarMap[str, float]
-    def __init__(self, id: _Optional[str] = ..., status: _Optional[_Union[JobStatus, str]] = ..., scoring: _Optional[_Union[ScoringParams, _Mapping]] = ..., partial_results: _Optional[_Iterable[float]] = ..., assigned_node: _Optional[str] = ..., error: _Optional[str] = ..., created_at: _Optional[int] = ..., updated_at: _Optional[int] = ..., final_score: _Optional[float] = ..., scoring_roots: _Optional[_Iterable[str]] = ..., attempt: _Optional[int] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., priority: _Optional[int] = ..., features: _Optional[_Mapping[str, float]] = ...) -> None: ...
+    segment: Segment
+    def __init__(self, id: _Optional[str] = ..., status: _Optional[_Union[JobStatus, str]] = ..., scoring: _Optional[_Union[ScoringParams, _Mapping]] = ..., partial_results: _Optional[_Iterable[float]] = ..., assigned_node: _Optional[str] = ..., error: _Optional[str] = ..., created_at: _Optional[int] = ..., updated_at: _Optional[int] = ..., final_score: _Optional[float] = ..., scoring_roots: _Optional[_Iterable[str]] = ..., attempt: _Optional[int] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., priority: _Optional[int] = ..., features: _Optional[_Mapping[str, float]] = ..., segment: _Optional[_Union[Segment, _Mapping]] = ...) -> None: ...
+
+class Segment(_message.Message):
+    __slots__ = ("index", "of")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    OF_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    of: int
+    def __init__(self, index: _Optional[int] = ..., of: _Optional[int] = ...) -> None: ...
+
+class Part(_message.Message):
+    __slots__ = ("first", "count", "total")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    first: int
+    count: int
+    total: int
+    def __init__(self, first: _Optional[int] = ..., count: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
 
 class NodeCapability(_message.Message):
     __slots__ = ("gpu_vendor", "backends", "concurrency", "device")
@@ -86,16 +106,18 @@ class NodeCapability(_message.Message):
     def __init__(self, gpu_vendor: _Optional[str] = ..., backends: _Optional[_Iterable[str]] = ..., concurrency: _Optional[int] = ..., device: _Optional[str] = ...) -> None: ...
 
 class SubmitJobRequest(_message.Message):
-    __slots__ = ("scoring", "idempotency_key", "namespace", "priority")
+    __slots__ = ("scoring", "idempotency_key", "namespace", "priority", "segments")
     SCORING_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
     scoring: ScoringParams
     idempotency_key: str
     namespace: str
     priority: int
-    def __init__(self, scoring: _Optional[_Union[ScoringParams, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., namespace: _Optional[str] = ..., priority: _Optional[int] = ...) -> None: ...
+    segments: int
+    def __init__(self, scoring: _Optional[_Union[ScoringParams, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., namespace: _Optional[str] = ..., priority: _Optional[int] = ..., segments: _Optional[int] = ...) -> None: ...
 
 class SubmitJobResponse(_message.Message):
     __slots__ = ("job_id",)
@@ -132,12 +154,21 @@ class StreamJobsRequest(_message.Message):
     def __init__(self, status_filter: _Optional[_Iterable[_Union[JobStatus, str]]] = ..., watch: _Optional[bool] = ...) -> None: ...
 
 class RegisterNodeRequest(_message.Message):
-    __slots__ = ("name", "capability")
+    __slots__ = ("name", "capability", "labels")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     CAPABILITY_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
     name: str
     capability: NodeCapability
-    def __init__(self, name: _Optional[str] = ..., capability: _Optional[_Union[NodeCapability, _Mapping]] = ...) -> None: ...
+    labels: _containers.ScalarMap[str, str]
+    def __init__(self, name: _Optional[str] = ..., capability: _Optional[_Union[NodeCapability, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class RegisterNodeResponse(_message.Message):
     __slots__ = ("node_id", "session_token")
@@ -195,14 +226,26 @@ class PullWorkRequest(_message.Message):
     wait_seconds: float
     def __init__(self, node_id: _Optional[str] = ..., session_token: _Optional[str] = ..., capability: _Optional[_Union[NodeCapability, _Mapping]] = ..., wait_seconds: _Optional[float] = ...) -> None: ...
 
+class Trainer(_message.Message):
+    __slots__ = ("name", "address", "features")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    address: str
+    features: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class PullWorkResponse(_message.Message):
-    __slots__ = ("job",)
+    __slots__ = ("job", "trainers")
     JOB_FIELD_NUMBER: _ClassVar[int]
+    TRAINERS_FIELD_NUMBER: _ClassVar[int]
     job: Job
-    def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ...) -> None: ...
+    trainers: _containers.RepeatedCompositeFieldContainer[Trainer]
+    def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ..., trainers: _Optional[_Iterable[_Union[Trainer, _Mapping]]] = ...) -> None: ...
 
 class ReportResultRequest(_message.Message):
-    __slots__ = ("node_id", "session_token", "job_id", "final", "score", "features", "partial_scores", "error", "attempt", "retryable", "released")
+    __slots__ = ("node_id", "session_token", "job_id", "final", "score", "features", "partial_scores", "error", "attempt", "retryable", "released", "part", "reused")
     class FeaturesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -221,6 +264,8 @@ class ReportResultRequest(_message.Message):
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     RETRYABLE_FIELD_NUMBER: _ClassVar[int]
     RELEASED_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    REUSED_FIELD_NUMBER: _ClassVar[int]
     node_id: str
     session_token: str
     job_id: str
@@ -232,7 +277,9 @@ class ReportResultRequest(_message.Message):
     attempt: int
     retryable: bool
     released: bool
-    def __init__(self, node_id: _Optional[str] = ..., session_token: _Optional[str] = ..., job_id: _Optional[str] = ..., final: _Optional[bool] = ..., score: _Optional[float] = ..., features: _Optional[_Mapping[str, float]] = ..., partial_scores: _Optional[_Iterable[float]] = ..., error: _Optional[str] = ..., attempt: _Optional[int] = ..., retryable: _Optional[bool] = ..., released: _Optional[bool] = ...) -> None: ...
+    part: Part
+    reused: bool
+    def __init__(self, node_id: _Optional[str] = ..., session_token: _Optional[str] = ..., job_id: _Optional[str] = ..., final: _Optional[bool] = ..., score: _Optional[float] = ..., features: _Optional[_Mapping[str, float]] = ..., partial_scores: _Optional[_Iterable[float]] = ..., error: _Optional[str] = ..., attempt: _Optional[int] = ..., retryable: _Optional[bool] = ..., released: _Optional[bool] = ..., part: _Optional[_Union[Part, _Mapping]] = ..., reused: _Optional[bool] = ...) -> None: ...
 
 class ReportResultResponse(_message.Message):
     __slots__ = ("ok",)

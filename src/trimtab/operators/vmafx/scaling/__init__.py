@@ -1,0 +1,1 @@
+"""Scale to demand: sets of nodes, and what tells how many are needed."""

@@ -1,0 +1,1 @@
+"""Tenants: whose jobs are whose, proved by tokens of their own issuers."""

@@ -1,0 +1,1 @@
+"""A model that learns from scores while they are made."""

@@ -1,0 +1,158 @@
+"""The course of a training: its loss, gates and versions, told and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from trimtab.operators.vmafx.pictures import sparkline
+from trimtab.operators.vmafx.problems import ToolFailed
+from trimtab.operators.vmafx.training.kinds import (
+    Gate,
+    Outcome,
+    VmafxModelTrainingStatus,
+)
+from trimtab.operators.vmafx.training.mirror import SaidHistory, figures, gate_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST: Final = 2000
+"""Points that are kept of a loss; then every second one goes."""
+
+
+_MARKS: Final[dict[Outcome, tuple[str, str]]] = {
+    "passed": ("o", "kept"),
+    "waiting": (".", "not yet better than the base"),
+    "failed": ("x", "forgotten"),
+}
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """One gate, and at which step it was."""
+
+    steps: int
+    gate: Gate
+    version: str
+
+
+class Course:
+    """What was seen of a training so far, in the order in which it was."""
+
+    def __init__(self) -> None:
+        self.losses: list[tuple[int, float]] = []
+        self.judged: list[Judged] = []
+        self.versions: list[str] = []
+        self._phase = ""
+
+    def add(self, status: VmafxModelTrainingStatus) -> list[str]:
+        """Take how it is now; what is new in it, a line for each."""
+        if status.loss is not None and self._last_step() < status.steps:
+            self.losses.append((status.steps, status.loss))
+            if len(self.losses) > MOST:
+                del self.losses[::2]
+        return [*self._phase_lines(status), *self._gate_lines(status)]
+
+    @property
+    def shown(self) -> str:
+        """The loss as a line of blocks, and its last value."""
+        if not self.losses:
+            return "loss: none yet"
+        # A block shows the smallest of its stretch: what is looked for is its fall.
+        return f"loss {self.losses[-1][1]:.4g} {sparkline(self._values(), width=40)}"
+
+    def _values(self) -> list[float]:
+        return [loss for _, loss in self.losses]
+
+    def _last_step(self) -> int:
+        return self.losses[-1][0] if self.losses else 0
+
+    def _phase_lines(self, status: VmafxModelTrainingStatus) -> Iterator[str]:
+        if status.phase and status.phase != self._phase:
+            self._phase = status.phase
+            yield f"{status.phase} {status.message}".rstrip()
+
+    def _gate_lines(self, status: VmafxModelTrainingStatus) -> Iterator[str]:
+        gate, version = status.gate, status.modelVersion
+        last = self.judged[-1] if self.judged else None
+        is_new = gate is not None and (last is None or last.gate != gate)
+        if gate is not None and is_new:
+            self.judged.append(Judged(status.steps, gate, version))
+        if version and version not in self.versions:
+            self.versions.append(version)
+            told = f": {figures(gate)}" if gate is not None and gate.passed else ""
+            yield f"{version} after {status.currentSamples} samples{told}"
+        if gate is not None and is_new and not gate.passed:
+            word = "Forgotten" if gate.failed else "Not yet"
+            yield f"{word}: {gate.reason} {figures(gate)}"
+
+    def recall(self, past: SaidHistory) -> None:
+        """Take what the trainer itself knows of the past in place of what was seen."""
+        self.losses = [*past.losses]
+        versions = {
+            (each.gate.rmse, each.gate.plcc): each.version for each in self.judged
+        }
+        found = [(each.step, gate_of(each.gate)) for each in past.gates]
+        self.judged = [
+            Judged(step, gate, versions.get((gate.rmse, gate.plcc), ""))
+            for step, gate in found
+        ]
+
+
+def plot(course: Course, to: Path, *, title: str) -> None:
+    """Draw the loss above and the gates below; the file's ending says the format.
+
+    Errors: :class:`ToolFailed` without matplotlib, or where nothing can be written.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ToolFailed(
+            "A plot needs matplotlib and there is none here: run pip install "
+            "'trimtab[plot]'."
+        ) from None
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True)
+    above.plot(*_columns(course.losses), linewidth=1.0)
+    above.set(ylabel="loss", title=title)
+    if course.losses and min(loss for _, loss in course.losses) > 0:
+        above.set_yscale("log")
+    _draw_gates(below, course.judged)
+    try:
+        figure.savefig(to)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ToolFailed(f"{to} cannot be written: {reason.rstrip('.')}.") from error
+
+
+def _draw_gates(axes: Axes, judged: list[Judged]) -> None:
+    """The error at each gate beside that of the base, and whether it was kept."""
+    for outcome, (marker, name) in _MARKS.items():
+        points = [
+            (each.steps, each.gate.rmse)
+            for each in judged
+            if _outcome(each.gate) == outcome and each.gate.rmse is not None
+        ]
+        if points:
+            axes.plot(*_columns(points), marker, label=name)
+    for each in judged:
+        if each.gate.rmse is not None:
+            text = f" {each.version} PLCC {each.gate.plcc}".replace("  ", " ")
+            axes.annotate(text, (each.steps, each.gate.rmse), fontsize=8)
+    bases = [each.gate.base.rmse for each in judged if each.gate.base.rmse is not None]
+    if bases:
+        axes.axhline(bases[-1], linestyle=":", linewidth=0.8, label="the base")
+    axes.set(xlabel="step", ylabel="RMSE, held out")
+    if judged:
+        axes.legend(loc="best", fontsize=8)
+
+
+def _outcome(gate: Gate) -> Outcome:
+    return "passed" if gate.passed else "failed" if gate.failed else "waiting"
+
+
+def _columns(points: list[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+    return [x for x, _ in points], [y for _, y in points]
