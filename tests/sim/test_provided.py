@@ -37,13 +37,12 @@ def on(host: Host, call: Callable[[], T]) -> T:
     """What unchanged code gets on a host, 10 s after its world began."""
 
     async def main(loop: SimLoop) -> T:
-        with clocked(loop):
-            loop.pass_time(10)
-            context = copy_context()
-            context.run(HOST.set, host)
-            return context.run(call)
+        loop.pass_time(10)
+        context = copy_context()
+        context.run(HOST.set, host)
+        return context.run(call)
 
-    return simulate(main, seed=1)
+    return simulate(main, seed=1, within=clocked)
 
 
 def host(**more: Any) -> Host:
@@ -56,6 +55,21 @@ def test_the_wall_clock_is_the_worlds_with_the_skew_of_the_host() -> None:
     assert on(host(skew=5.0), lambda: datetime.now(UTC).timestamp()) == expected
     assert on(host(skew=5.0), lambda: module.datetime.now(UTC).timestamp()) == expected
     assert on(host(skew=5.0), lambda: time.time_ns() / 1e9) == expected
+
+
+def test_there_is_a_time_also_for_what_happens_as_a_world_ends() -> None:
+    found: list[float] = []
+    problems: list[object] = []
+
+    async def main(loop: SimLoop) -> None:
+        loop.set_exception_handler(lambda loop, problem: problems.append(problem))
+        context = copy_context()
+        context.run(HOST.set, host())
+        # It is done when this has ended, and before the loop has.
+        loop.call_soon(lambda: found.append(time.time()), context=context)
+
+    simulate(main, seed=1, within=clocked)
+    assert (len(found), problems) == (1, [])
 
 
 def test_the_monotonic_clock_is_the_hosts_own_also_if_it_was_imported_by_name() -> None:

@@ -16,6 +16,7 @@ import logging
 import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context
 from heapq import heapify, heappop, heappush
 from random import Random
@@ -398,10 +399,20 @@ for _name in REFUSED:
     setattr(SimLoop, _name, refusing(_name))
 
 
+def _nothing(loop: SimLoop) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 def simulate(
-    main: Callable[[SimLoop], Coroutine[Any, Any, T]], *, seed: int | str
+    main: Callable[[SimLoop], Coroutine[Any, Any, T]],
+    *,
+    seed: int | str,
+    within: Callable[[SimLoop], AbstractContextManager[None]] = _nothing,
 ) -> T:
     """Run a coroutine on a loop of its own, to its end; the loop is closed then.
+
+    ``within`` stands around all that the loop does, also after the coroutine's end:
+    what is due at that very moment still happens.
 
     Guarantees: cyclic garbage is collected at fixed steps only, and whatever was there
     before is left out of it.
@@ -412,7 +423,8 @@ def simulate(
     loop = SimLoop(seed)
     try:
         asyncio.set_event_loop(loop)
-        return loop.run_until_complete(main(loop))
+        with within(loop):
+            return loop.run_until_complete(main(loop))
     finally:
         asyncio.set_event_loop(None)
         loop.close()

@@ -73,6 +73,8 @@ class Server:
         self.host = Host(SERVER, random=Random(f"server {seed}"))
         self.objects: dict[str, Plain] = {}
         """Every object as it is now, by its key."""
+        self.closed = False
+        """Whether the world is over: what was on its way then arrives nowhere."""
         self.failures: list[Exception] = []
         """Of followers: a law that raises is no law."""
         self._followers: list[Callable[[ObjectChange], None]] = []
@@ -106,6 +108,7 @@ class Server:
         self._context.run(self._driver.start)
 
     def close(self) -> None:
+        self.closed = True
         self._context.run(self._driver.close)
         self._store.close()
 

@@ -108,7 +108,7 @@ class SimTransport:
     ) -> None:
         """The request is at the server; what happens to it there, and to its answer."""
         line, kind = self._line, fault.kind if fault is not None else ""
-        if kind == "hang":
+        if kind == "hang" or self._server.closed:
             return
         if kind == "lose" or not line.reaches(request):
             problem = Disconnected(f"{request}: the connection broke (planted).")

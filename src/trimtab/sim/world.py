@@ -293,11 +293,7 @@ def run(
 
     def simulated() -> Report:
         with _current(), _quiet():
-            return simulate(main_on_clock, seed=plan.seed)
-
-    async def main_on_clock(loop: SimLoop) -> Report:
-        with clocked(loop):
-            return await main(loop)
+            return simulate(main, seed=plan.seed, within=clocked)
 
     return copy_context().run(simulated)
 

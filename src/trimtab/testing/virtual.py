@@ -51,12 +51,11 @@ def virtual_time(test: Any = None, /, *, seed: int = 0) -> Any:
     @wraps(test)
     def plain(*args: Any, **named: Any) -> Any:
         async def main(loop: SimLoop) -> Any:
-            with clocked(loop):
-                return await test(*args, **named)
+            return await test(*args, **named)
 
         def run() -> Any:
             HOST.set(Host("test", random=Random(f"test {seed}")))
-            return simulate(main, seed=seed)
+            return simulate(main, seed=seed, within=clocked)
 
         with provided():
             return copy_context().run(run)
