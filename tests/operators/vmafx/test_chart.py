@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -46,7 +47,8 @@ RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 ALL = "operator.enabled=true,gateway.enabled=true,node.enabled=true"
 ANYWHERE = "anywhere"
 PARTS = ("/status", "/finalizers")
-SCALED = "node.set=true,gateway.externalMetrics.enabled=true"
+METRICS = "gateway.externalMetrics"
+SCALED = f"node.set=true,{METRICS}.enabled=true,{METRICS}.caBundle=PEM"
 
 
 @pytest.fixture
@@ -129,13 +131,20 @@ def test_nodes_can_be_a_set_that_is_scaled_by_what_waits(
     (metric,) = scaled["metrics"]
     assert metric["external"]["metric"]["name"] in external.METRICS
     service = found["APIService"]["spec"]
-    assert service["insecureSkipTLSVerify"]
+    assert "insecureSkipTLSVerify" not in service
+    assert b64decode(service["caBundle"]) == b"PEM"
     assert service["service"]["name"] == "x-vmafx-gateway"
     pods = Network(helm.template(chart, "--set", asked)).pods
     assert "--external-metrics" in pods["gateway"]["spec"]["containers"][0]["args"]
     alone = f"{ALL},node.autoscaling.enabled=true"
     done = helm.run("template", "x", str(chart), "--set", alone)
     assert "node.autoscaling needs node.set" in done.stderr
+    unproved = f"{ALL},{METRICS}.enabled=true"
+    done = helm.run("template", "x", str(chart), "--set", unproved)
+    assert "gateway.externalMetrics.caBundle is empty" in done.stderr
+    named = f"{unproved},{METRICS}.insecure=true"
+    found = {each["kind"]: each for each in helm.template(chart, "--set", named)}
+    assert found["APIService"]["spec"]["insecureSkipTLSVerify"]
 
 
 @pytest.mark.cluster("real")

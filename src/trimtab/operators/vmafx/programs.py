@@ -92,7 +92,7 @@ GATEWAY: Final = Program(
         "s3Secret": "",
         "ports": {"grpc": 9090, "http": 8080},
         # Objects of scale to demand and of monitoring: see scaling.charting.
-        "externalMetrics": {"enabled": False, "caBundle": ""},
+        "externalMetrics": {"enabled": False, "caBundle": "", "insecure": False},
         "rules": {
             "enabled": False,
             "labels": {},

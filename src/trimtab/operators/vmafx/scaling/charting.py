@@ -8,6 +8,7 @@ from typing import Final
 
 import yaml
 
+from trimtab.operators.vmafx.kinds import GATEWAY_NAME
 from trimtab.operators.vmafx.scaling import alerts, external
 from trimtab.operators.vmafx.scaling.alerts import Objectives
 
@@ -33,8 +34,18 @@ _LABELS: Final = """\
     {{- include "operator.labels" $ | nindent 4 }}
 """
 
+# A gateway that makes its own certificate publishes who vouches for it when it has
+# started: a chart that is upgraded finds that.
 _SERVICE: Final = f"""\
 {{{{- if $values.externalMetrics.enabled }}}}
+{{{{- $published := lookup "v1" "ConfigMap" $.Release.Namespace "{GATEWAY_NAME}" }}}}
+{{{{- $found := dig "data" "ca.crt" "" $published }}}}
+{{{{- $ca := default $found $values.externalMetrics.caBundle }}}}
+{{{{- if not (or $ca $values.externalMetrics.insecure) }}}}
+{{{{- fail "gateway.externalMetrics.caBundle is empty, and no gateway has published who\
+ vouches for it yet: install first and enable the metrics then, name the authority, or \
+set gateway.externalMetrics.insecure." }}}}
+{{{{- end }}}}
 ---
 apiVersion: apiregistration.k8s.io/v1
 kind: APIService
@@ -49,8 +60,8 @@ metadata:
     name: {{{{ $name }}}}
     namespace: {{{{ $.Release.Namespace }}}}
     port: {{{{ $values.ports.http }}}}
-  {{{{- if $values.externalMetrics.caBundle }}}}
-  caBundle: {{{{ $values.externalMetrics.caBundle | b64enc }}}}
+  {{{{- if $ca }}}}
+  caBundle: {{{{ $ca | b64enc }}}}
   {{{{- else }}}}
   insecureSkipTLSVerify: true
   {{{{- end }}}}
