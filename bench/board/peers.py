@@ -80,10 +80,10 @@ PEERS = (
 QUICK = ("trimtab", "controller-runtime tuned", "kube-rs tuned")
 
 
-def go_program(name: str) -> Path:
-    """A program of the Go module, built if it is not there as it should be."""
-    made = environments.cache_folder() / f"scoreboard-go-{name}"
-    _build(["go", "build", "-trimpath", "-o", str(made), f"./{name}"], GO)
+def go_program(name: str, *, module: Path = GO) -> Path:
+    """A program of a Go module, built if it is not there as it should be."""
+    made = environments.cache_folder() / f"{module.name}-{name}"
+    _build(["go", "build", "-trimpath", "-o", str(made), f"./{name}"], module)
     return made
 
 

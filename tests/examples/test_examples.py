@@ -90,5 +90,9 @@ def test_an_example_with_webhooks_is_simulated_without_them(name: str) -> None:
 
 
 def test_every_example_has_a_scenario() -> None:
-    files = {file.stem for file in EXAMPLES.glob("*.py")} - {"demo", "scoring"}
+    files = {file.stem for file in EXAMPLES.glob("*.py")} - {
+        "demo",
+        "scoring",
+        "training",
+    }
     assert files == set(SCENARIOS) | set(HOOKED)

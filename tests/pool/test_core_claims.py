@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from tests.pool.core_site import SMALL, Site, site, site_with_node, template
 from trimtab.api import Metadata, Quantity
-from trimtab.client import NotFound
+from trimtab.cache import Change
+from trimtab.client import NotFound, TrimtabError
 from trimtab.kinds import Pod, Secret
 from trimtab.pool import placeholders
+from trimtab.pool.claims import Claims
 from trimtab.pool.kinds import (
     LABEL_ROLE,
     Headroom,
@@ -20,9 +25,15 @@ from trimtab.pool.kinds import (
     WorkerPool,
     WorkerPoolSpec,
 )
+from trimtab.pool.parts import PoolOptions
 from trimtab.pool.pods import WorkerPod, WorkerPodStatus
 from trimtab.pool.states import State
 from trimtab.testing import Cluster, eventually
+
+Plain = dict[str, Any]
+WAITING = WorkerClaim(
+    metadata=Metadata(name="mine"), spec=WorkerClaimSpec(pool="pool", tenant="acme")
+)
 
 
 async def claimed(made: Site, name: str, state: str) -> WorkerClaim:
@@ -74,6 +85,45 @@ async def test_a_claim_has_a_worker_as_long_as_it_is_there(
             await made.client.delete(WorkerClaim, "mine", namespace=namespace)
             await gone(made, "mine")
             await made.until(1, State.HOT_IDLE)
+
+
+class Racing:
+    """A server whose watch is quicker than its answers, as far as claims see it."""
+
+    def __init__(self) -> None:
+        self.claims: Claims
+        self.claimants: set[str] = set()
+        self.options = PoolOptions(lease_namespace="", period=1000.0)
+        self.served = asyncio.Event()
+
+    @property
+    def client(self) -> Racing:
+        return self
+
+    @property
+    def view(self) -> Racing:
+        return self
+
+    async def patch(self, kind: object, name: str, body: Plain, **more: object) -> None:
+        given = Metadata(name=name, finalizers=body["metadata"]["finalizers"])
+        new = replace(WAITING, metadata=given)
+        self.claims.follow(Change("MODIFIED", new.key, WAITING, new))
+        await asyncio.sleep(0)
+
+    def by_holder(self, holder: str) -> list[object]:
+        self.served.set()
+        raise TrimtabError("That is all that this test asks for.")
+
+
+async def test_a_change_that_comes_while_a_claim_is_served_is_not_passed_over() -> None:
+    parts = Racing()
+    parts.claims = Claims(cast(Any, parts), allocator=cast(Any, None))
+    parts.claims.follow(Change("ADDED", WAITING.key, None, WAITING))
+    async with asyncio.TaskGroup() as group:
+        work = group.create_task(parts.claims.run())
+        async with asyncio.timeout(5.0):
+            await parts.served.wait()
+        work.cancel()
 
 
 @pytest.mark.cluster

@@ -16,8 +16,8 @@ from tests.sim.mutation import ROOT, Outcome, mutant, names
 
 SEEDS = 90
 QUICK = ("lost-retry",)
-POOL = [each for each in names() if each.startswith("pool-")]
-"""Those of the pool: a run of its town takes seconds."""
+SLOW = [each for each in names() if each.startswith(("pool-", "sessions-"))]
+"""Those of the pool and of sessions: a run of their towns takes seconds."""
 
 
 def outcome(name: str, *, most: int) -> Outcome:
@@ -50,13 +50,13 @@ def is_found(name: str) -> None:
 
 @pytest.mark.simulation
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", sorted({*names()} - {*QUICK, *POOL}))
+@pytest.mark.parametrize("name", sorted({*names()} - {*QUICK, *SLOW}))
 def test_a_bug_is_found(name: str) -> None:
     is_found(name)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("name", POOL)
-def test_a_bug_of_the_pool_is_found(name: str) -> None:
+@pytest.mark.parametrize("name", SLOW)
+def test_a_bug_of_a_town_is_found(name: str) -> None:
     is_found(name)

@@ -57,6 +57,18 @@ SHIPPED: dict[str, Callable[..., Scenario]] = {
     "leaderless town": elsewhere("tests.pool.pool_world", "leaderless_scenario"),
     "unled town": elsewhere("tests.pool.pool_world", "unled_scenario"),
     "lone town": elsewhere("tests.pool.pool_world", "lone_scenario"),
+    "sessions": elsewhere("tests.operators.sessions.simulated", "town_scenario"),
+    "hasty sessions": elsewhere("tests.operators.sessions.simulated", "hasty_scenario"),
+    "patient sessions": elsewhere(
+        "tests.operators.sessions.simulated", "patient_scenario"
+    ),
+    "copying town": elsewhere("tests.operators.sessions.copying", "copies_scenario"),
+    "running copying town": elsewhere(
+        "tests.operators.sessions.copying", "running_scenario"
+    ),
+    "retaining town": elsewhere(
+        "tests.operators.sessions.retaining", "retention_scenario"
+    ),
     "studio": elsewhere("tests.operators.vmafx.studio", "studio_scenario"),
     "told studio": elsewhere("tests.sim.studios", "told_scenario"),
     "cut-off studio": elsewhere("tests.sim.studios", "cut_off_scenario"),

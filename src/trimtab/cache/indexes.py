@@ -34,6 +34,8 @@ class Index(msgspec.Struct, frozen=True):
 
     name: str
     values: Callable[[Any], Iterable[str]]
+    counted: tuple[str, ...] = ()
+    """Values whose objects are counted in metrics. A closed set: each is a series."""
 
 
 def owner() -> Index:

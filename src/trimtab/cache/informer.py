@@ -42,6 +42,8 @@ class InformerStatistics(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     """As accounted: an estimate from samples."""
     by_form: dict[Form, int]
+    counted: dict[tuple[str, str], int]
+    """How many objects an index finds by each value that it counts."""
     relists: int
     """Lists beyond the first of each feed."""
     watches: int
@@ -165,6 +167,7 @@ class Informer(Generic[R]):
             objects=held.objects,
             bytes=held.bytes,
             by_form=held.by_form,
+            counted=held.counted,
             relists=relists + sum(max(0, each.lists - 1) for each in feeds),
             watches=watches + sum(each.watches for each in feeds),
             lag=self._lag(),

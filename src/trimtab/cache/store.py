@@ -32,6 +32,8 @@ class StoreStatistics(msgspec.Struct, frozen=True, kw_only=True):
     overlay: int
     """Own writes that the watch has not confirmed yet."""
     by_form: dict[Form, int]
+    counted: dict[tuple[str, str], int]
+    """How many objects an index finds by each value that it counts."""
 
 
 class Store(Generic[R]):
@@ -372,4 +374,9 @@ class Store(Generic[R]):
             bytes=self._entries.accounted(),
             overlay=len(self._overlay),
             by_form=self._entries.by_form(),
+            counted={
+                (name, value): len(buckets.keys(value))
+                for name, buckets in self._buckets.items()
+                for value in buckets.index.counted
+            },
         )

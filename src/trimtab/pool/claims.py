@@ -103,6 +103,8 @@ class Claims:
             logger.warning("%s could not be served yet: %s", claim, error)
         finally:
             self._busy.discard(claim.key)
+            if self._claims.get(claim.key) is not claim:
+                self._wake.set()  # what came meanwhile was passed over
 
     async def _check(self, claim: WorkerClaim) -> None:
         """Its worker seems lost: look at the row itself before saying so."""

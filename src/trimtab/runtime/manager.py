@@ -374,6 +374,8 @@ class Manager:
         for kind, informer in held.informers:
             for form, count in informer.by_form.items():
                 yield Sample("cache_objects", (kind, form), count)
+            for (index, value), count in informer.counted.items():
+                yield Sample("cache_indexed", (kind, index, value), count)
             yield Sample("cache_bytes", (kind,), informer.bytes)
             yield Sample("relists", (kind,), informer.relists)
             yield Sample("watch_restarts", (kind,), max(0, informer.watches - 1))

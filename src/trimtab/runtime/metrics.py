@@ -78,6 +78,11 @@ FAMILIES: Final[dict[str, Family]] = {
         "gauge", "1 while webhooks cannot be declared, or certificates not renewed."
     ),
     "cache_objects": Family("gauge", "Objects in the caches.", ("kind", "form")),
+    "cache_indexed": Family(
+        "gauge",
+        "Objects in the caches by what an index finds them by, where it counts them.",
+        ("kind", "index", "value"),
+    ),
     "cache_bytes": Family("gauge", "Bytes accounted to them.", ("kind",)),
     "cache_budget_bytes": Family(
         "gauge", "Bytes that all caches may take together; 0 is without a bound."

@@ -14,6 +14,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -276,6 +277,9 @@ def commands_are_obeyed(server: Server) -> Iterator[str]:
 FULL = Town()
 ONE = Town(sessions=1, pause=6.0, script=("Stopped", "Running"))
 PATIENT = Town(sessions=2, commands=4, pause=1500.0)
+HASTY = Town(sessions=1, pause=0.7, script=("Stopped", "Running") * 8)
+FOLDER = TemporaryDirectory(prefix="sessions-")
+"""Where operators of scenarios without a folder read what runners there are."""
 
 
 def scenario(folder: Path, town: Town = FULL, **changes: Any) -> Scenario:
@@ -310,3 +314,18 @@ def scenario(folder: Path, town: Town = FULL, **changes: Any) -> Scenario:
         "replicas": 2,
     }
     return Scenario(**{**given, **changes})
+
+
+def town_scenario(**changes: Any) -> Scenario:
+    """The same, for whoever has no folder."""
+    return scenario(Path(FOLDER.name), **changes)
+
+
+def hasty_scenario(**changes: Any) -> Scenario:
+    """One in which people change their minds before they were obeyed."""
+    return town_scenario(**{"town": HASTY, "seconds": 25.0, **changes})
+
+
+def patient_scenario(**changes: Any) -> Scenario:
+    """One in which runners work for hours."""
+    return town_scenario(town=PATIENT, seconds=9000.0, patience=9000.0, **changes)

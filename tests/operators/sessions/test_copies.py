@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import trimtab
 from tests.operators.sessions.samples import client_in, session
@@ -25,6 +26,7 @@ from trimtab.operators.sessions.kinds import (
 )
 from trimtab.operators.sessions.profiles import Profile, Registry, Sandbox
 from trimtab.operators.sessions.settings import Settings, Vertex
+from trimtab.operators.sessions.variables import Reads
 from trimtab.testing import Cluster, eventually, running
 
 NAME = "ambient-admin-langfuse-secret"
@@ -197,6 +199,31 @@ async def test_a_copy_goes_with_the_last_session_that_is_active_and_not_before(
         await eventually(lambda: _gone(town), describe="the copy is gone")
 
 
+async def test_a_copy_whose_source_is_gone_stays_for_who_needs_it_and_then_goes_too(
+    town: Town, cluster: Cluster
+) -> None:
+    await town.session("a", "Running")
+    await town.session("b", "Running")
+    await town.ensure()
+    async with town.operated(cluster):
+        await town.client.delete(Secret, NAME, namespace=town.settings.namespace)
+        await town.become("a", "Stopped")
+        assert await _has(town, b"one")
+        await town.become("b", "Completed")
+        await eventually(lambda: _gone(town), describe="the copy is gone")
+
+
+async def test_a_copy_of_what_is_no_longer_copied_goes_with_the_last_session(
+    town: Town, cluster: Cluster
+) -> None:
+    await town.session("a", "Running")
+    await town.ensure()
+    town.settings = replace(town.settings, langfuse=False, mlflow=True)
+    async with town.operated(cluster):
+        await town.become("a", "Stopped")
+        await eventually(lambda: _gone(town), describe="the copy is gone")
+
+
 async def test_a_session_that_is_wanted_again_keeps_the_copy(
     town: Town, cluster: Cluster
 ) -> None:
@@ -230,7 +257,7 @@ def test_a_hash_depends_on_names_and_values_and_not_on_their_order() -> None:
 async def gathered(town: Town, settings: Settings, **options: Any) -> Facts:
     seen = AgenticSession(metadata=Metadata(name="a", namespace=town.project))
     return await facts.gather(
-        town.client,
+        Reads(town.client, town.project),
         seen,
         settings=settings,
         registry=Registry(settings),

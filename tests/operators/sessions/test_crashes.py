@@ -1,71 +1,17 @@
-"""Operators as processes that are killed, in each phase, and followed by others."""
+"""What operators find out of what happened while there was none."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.kubelet.machine import machine
-from tests.operators.sessions.house import IMAGE, House, house
+from tests.operators.sessions.house import house
+from tests.operators.sessions.journeys import operator
 from trimtab.testing import Cluster
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
-SOURCE = Path(__file__).resolve().parents[3]
-
-
-@asynccontextmanager
-async def operator(here: House) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The operator as people run it, which nobody says goodbye to."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "trimtab", "run", "--no-leader", "--port=-1"),
-        *("--log=warning", "trimtab.operators.sessions.app"),
-        stdin=asyncio.subprocess.DEVNULL,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(SOURCE / "src"),
-            "KUBECONFIG": str(here.cluster.kubeconfig),
-            "NAMESPACE": here.namespace,
-            "AMBIENT_CODE_RUNNER_IMAGE": IMAGE,
-            "AGENT_REGISTRY_PATH": here.settings.registry_path,
-            "POD_RUN_AS_NON_ROOT": "false",
-        },
-    )
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
-
-
-@pytest.mark.parametrize("phase", ["Pending", "Creating", "Running"])
-async def test_a_start_goes_on_where_an_operator_was_killed(
-    cluster: Cluster, namespace: str, tmp_path: Path, phase: str
-) -> None:
-    async with house(cluster, namespace, tmp_path) as here, here.node():
-        async with operator(here):
-            await here.start("one")
-            await here.until(
-                "one", lambda each: each.status.phase in (phase, "Running"), within=60
-            )
-        async with operator(here):
-            seen = await here.until("one", "Running", within=60.0)
-            assert seen.status.restarts == 0
-            first = await here.pod("one")
-            await here.command("one", "Stopped")
-            await here.until(
-                "one", lambda each: each.status.phase in ("Stopping", "Stopped")
-            )
-        assert first is not None
-        async with operator(here):
-            await here.until("one", "Stopped", within=60.0)
-            assert await here.pod("one") is None
 
 
 async def test_what_happened_while_nobody_operated_is_seen_afterwards(

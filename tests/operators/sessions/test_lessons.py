@@ -6,6 +6,12 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
+JOURNEYS = (
+    *("start", "stop", "resume", "kill -9", "OOM", "image typo", "timeout"),
+    *("inactivity", "repos added and changed", "workflow applied", "retention"),
+    *("secret rotation", "namespace deleted in the middle"),
+    "operator killed -9 at each phase",
+)
 PAGE = ROOT / "docs" / "designs" / "063-sessions-lessons.md"
 
 
@@ -28,10 +34,22 @@ def test_every_audit_item_and_fault_with_a_test_of_its_name_has_one() -> None:
 
 def test_no_lesson_is_left_out() -> None:
     audit, rest = PAGE.read_text().split("## Faults")
-    faults, holes = rest.split("## Holes")
+    faults, rest = rest.split("## Holes")
+    holes, _ = rest.split("## From end to end")
     for part, expected in (
         (audit, [str(number) for number in range(1, 7)]),
         (faults, list("ABCDEFGH")),
         (holes, [str(number) for number in range(1, 12)]),
     ):
         assert re.findall(r"^\| (\w+) \|", part, re.MULTILINE) == expected
+
+
+def test_all_that_is_done_to_sessions_is_done_from_end_to_end() -> None:
+    _, rest = PAGE.read_text().split("## From end to end")
+    rows = re.findall(r"^\| ([\w -]+?) \| (.+?) \|", rest, re.MULTILINE)
+    assert len(rows) == len(JOURNEYS) + 1  # and the head of the table
+    assert [what for what, _ in rows[1:]] == list(JOURNEYS)
+    tests = (Path(__file__).parent / "test_end_to_end.py").read_text()
+    for _, said in rows[1:]:
+        words = re.sub(r"[^a-z]+", "_", said.partition(":")[0].lower())
+        assert words == "the_same" or f"test_{words}" in tests, said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -57,6 +58,15 @@ def last_look(run: Running, here: House, name: str) -> Any:
     return session_controller(run).history.of((here.namespace, name))
 
 
+def gauge(run: Running, phase: str) -> float:
+    """How many sessions a scrape says are in a phase."""
+    _, text = run.manager.metrics.render()
+    labels = f'index="phase",kind="agenticsessions[^"]+",value="{phase}"'
+    found = re.search(rf"trimtab_cache_indexed{{{labels}}} (\S+)", text.decode())
+    assert found is not None, text.decode()
+    return float(found[1])
+
+
 async def at_rest(run: Running) -> None:
     """Wait until nobody has anything to do but to wait."""
 
@@ -87,6 +97,9 @@ async def test_faults_a_and_b_nothing_is_listed_again_and_who_waits_asks_nothing
         await here.command("two", "Stopped")
         await here.until("two", "Stopped")
         assert last_look(run, here, "one") == seen
+        await eventually(
+            lambda: (gauge(run, "Creating"), gauge(run, "Stopped")) == (1, 1)
+        )
         assert calls(run)["list"] == before["list"]
 
 

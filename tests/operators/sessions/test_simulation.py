@@ -13,6 +13,7 @@ from tests.operators.sessions.simulated import (
     ONE,
     PATIENT,
     SESSIONS,
+    hasty_scenario,
     phase_of,
     scenario,
 )
@@ -98,6 +99,13 @@ def test_no_answer_to_a_write_must_come(tmp_path: Path) -> None:
 def test_no_token_expires_under_a_runner_that_works_for_hours(tmp_path: Path) -> None:
     search = Search(patient(tmp_path))
     no_law_is_broken(search, (search.plan(seed) for seed in range(1)))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_a_wish_that_comes_before_the_last_one_was_obeyed_is_not_lost() -> None:
+    search = Search(hasty_scenario())
+    no_law_is_broken(search, (search.plan(seed) for seed in range(MANY // 6)))
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from contextlib import AsyncExitStack
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,13 +13,16 @@ from msgspec.structs import replace
 
 import trimtab
 from tests.operators.sessions.house import House, house
+from tests.operators.sessions.journeys import operator
 from tests.pool.town import LEASE, SOURCE, Town, town
 from trimtab.api import Metadata, OwnerReference, codec
 from trimtab.api.kinds import Pod, Secret, Service
 from trimtab.cache import Scope
 from trimtab.client import NotFound
 from trimtab.client.calling import Caller
+from trimtab.operators.sessions.calling import Runners
 from trimtab.operators.sessions.environment import KUBERNETES_TOKEN, Facts
+from trimtab.operators.sessions.facts import why_cold
 from trimtab.operators.sessions.kinds import (
     APP,
     SETTINGS,
@@ -31,7 +35,7 @@ from trimtab.operators.sessions.kinds import (
 from trimtab.operators.sessions.names import service_name, token_secret_name
 from trimtab.operators.sessions.settings import Settings, Vertex
 from trimtab.operators.sessions.variables import expanded
-from trimtab.operators.sessions.warm import START, Waiting, Warm, why_cold
+from trimtab.operators.sessions.warm import START, Waiting, Warm
 from trimtab.pool.kinds import (
     WorkerClaim,
     WorkerClaimSpec,
@@ -42,6 +46,7 @@ from trimtab.runtime import Context, Result, Watched
 from trimtab.testing import Cluster, eventually, rehearse
 
 Plain = dict[str, Any]
+RUNNERS = WarmPool(pool="runners")
 
 
 def pool_of(namespace: str, folder: Path, **spec: Any) -> Plain:
@@ -163,11 +168,41 @@ async def test_a_session_takes_a_warm_runner_if_there_is_one_and_else_starts_col
         assert not await claims(here)
 
 
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.cluster("real")
+@pytest.mark.parametrize("state", ["Pending", "Bound"])
+async def test_a_warm_start_goes_on_where_an_operator_was_killed(
+    cluster: Cluster, namespace: str, tmp_path: Path, state: str
+) -> None:
+    async def is_claimed() -> bool:
+        found = here.client.list(WorkerClaim, namespace=namespace)
+        return any([each.status.state in (state, "Bound") async for each in found])
+
+    async with AsyncExitStack() as stack:
+        here = await stack.enter_async_context(house(cluster, namespace, tmp_path))
+        around = await stack.enter_async_context(town(cluster, namespace, tmp_path))
+        await furnished(here, around, minIdle=1, maxWorkers=2)
+        await around.until("runners", idle=1)
+        await around.led()
+        async with operator(here, WARM_POOLS="true"):
+            await here.start("mine", initialPrompt="write told.txt once")
+            await eventually(is_claimed, within=60.0, every=0.001)
+        async with operator(here, WARM_POOLS="true"):
+            seen = await here.until("mine", "Running", within=60.0)
+            assert seen.status.worker
+            assert await here.pod("mine") is None
+            file = tmp_path / "mine" / "told.txt"
+            await eventually(file.exists)
+            await here.command("mine", "Stopped")
+            await here.until("mine", "Stopped", within=60.0)
+
+
 def test_what_needs_a_volume_or_a_sidecar_starts_cold() -> None:
     vertex = Vertex(region="r", project="p", credentials="/c")
-    assert why_cold(Settings(), Facts()) is None
-    assert "volume" in (why_cold(Settings(vertex=vertex), Facts()) or "")
-    assert "container" in (why_cold(Settings(), Facts(storage="shared")) or "")
+    assert why_cold(Facts(), Settings()) is None
+    assert "volume" in (why_cold(Facts(), Settings(vertex=vertex)) or "")
+    assert "container" in (why_cold(Facts(storage="shared"), Settings()) or "")
 
 
 @pytest.mark.parametrize(
@@ -188,10 +223,14 @@ def test_a_variable_is_what_a_kubelet_would_make_of_it(
 # Claims, without a server
 
 
-async def claimed(claim: WorkerClaim | None, *, wait: float = 60.0) -> tuple[Any, Any]:
+async def claimed(
+    claim: WorkerClaim | None, *, wait: float = 60.0, cold: bool = False
+) -> tuple[Any, Any]:
     """What comes of one step towards a worker, and of the claim that was there."""
     app = trimtab.Operator("sessions")
-    warm, found = Warm(Caller(), wait=wait), list[Any]()
+    calls = Caller()
+    warm = Warm(calls, Runners(calls, random=Random(1)), wait=wait)
+    found = list[Any]()
 
     @app.reconciles(
         AgenticSession,
@@ -203,7 +242,8 @@ async def claimed(claim: WorkerClaim | None, *, wait: float = 60.0) -> tuple[Any
         ],
     )
     async def session(seen: AgenticSession, ctx: Context) -> Result:
-        found.append(await warm.claim(ctx, seen, WarmPool(pool="runners")))
+        step = warm.forgo(ctx, seen) if cold else warm.claim(ctx, seen, RUNNERS)
+        found.append(await step)
         try:
             found.append(await ctx.client.get(WorkerClaim, "mine-runner"))
         except NotFound:
@@ -262,6 +302,13 @@ async def test_a_claim_of_an_earlier_start_is_given_up_first() -> None:
 async def test_a_claim_that_leads_nowhere_is_given_up_for_a_cold_start() -> None:
     assert await claimed(claim_of("Failed")) == (None, None)
     assert await claimed(claim_of("Pending"), wait=0.0) == (None, None)
+
+
+async def test_a_session_that_starts_cold_after_all_gives_up_what_it_claimed() -> None:
+    assert await claimed(claim_of("Bound"), cold=True) == (None, None)
+    assert await claimed(None, cold=True) == (None, None)
+    _, left = await claimed(claim_of("Bound", owner="u2"), cold=True)
+    assert left is not None
 
 
 async def test_a_claim_of_somebody_else_is_left_alone() -> None:

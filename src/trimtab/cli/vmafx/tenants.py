@@ -6,7 +6,6 @@ What ``check`` says is for who runs the platform: callers are never told.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
 from collections.abc import Mapping
@@ -155,6 +154,7 @@ def _row(verdict: Verdict) -> tuple[str, ...]:
 
 
 async def _check(options: argparse.Namespace, entries: list[Entry]) -> int:
+    import asyncio
     from datetime import UTC, datetime
 
     from trimtab.client.calling import Caller

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import msgspec
 
-from trimtab.api import Info, owner_of, wire
+from trimtab.api import Info, Metadata, owner_of, wire
 from trimtab.api.times import parse_rfc3339, rfc3339
 from trimtab.cache import Key
 from trimtab.client import Client, NotFound
@@ -25,6 +25,7 @@ from trimtab.operators.sessions import names
 from trimtab.operators.sessions.environment import AGUI_TOKEN, KUBERNETES_TOKEN
 from trimtab.operators.sessions.kinds import GROUP, REFRESHED, AgenticSession
 from trimtab.operators.sessions.settings import INTEGRATIONS, RUNNER_SECRETS, Settings
+from trimtab.operators.sessions.together import both
 from trimtab.runtime import Context, Operator
 
 Plain = dict[str, Any]
@@ -117,14 +118,22 @@ class Access:
         """A session is gone, or needs no token; nothing about it is kept."""
         self._due.pop(key, None)
 
-    async def _made(self, ctx: Context, session: AgenticSession) -> float:
+    async def issue(self, ctx: Context, session: AgenticSession) -> Secret:
+        """Make both tokens anew; the Secret that holds them, as it was written."""
         token, held = await self._minted(ctx, session)
         word = str(UUID(int=self._random.getrandbits(128), version=4))
         data = {KUBERNETES_TOKEN: token, AGUI_TOKEN: word}
-        await ctx.client.apply(
-            _secret(session, data, _said(ctx.now, held)), manager=MANAGER, force=True
+        made = _secret(session, data, _said(ctx.now, held))
+        await ctx.client.apply(made, manager=MANAGER, force=True)
+        self._remember(ctx, session, held)
+        return Secret(
+            metadata=Metadata(name=made["metadata"]["name"]),
+            data={key: text.encode() for key, text in data.items()},
         )
-        return self._remember(ctx, session, held)
+
+    async def _made(self, ctx: Context, session: AgenticSession) -> float:
+        await self.issue(ctx, session)
+        return self._left(ctx, session)
 
     async def _refreshed(self, ctx: Context, session: AgenticSession) -> float:
         token, held = await self._minted(ctx, session)
@@ -142,14 +151,27 @@ class Access:
             )
         except NotFound:
             return await self._made(ctx, session)
-        return self._remember(ctx, session, held)
+        self._remember(ctx, session, held)
+        return self._left(ctx, session)
 
     async def _minted(
         self, ctx: Context, session: AgenticSession
     ) -> tuple[str, datetime]:
-        """A new token, of an account that is as it should be."""
-        for each in grants(session, self._settings):
-            await ctx.client.apply(each, manager=MANAGER, force=True)
+        """A new token, of an account that is as it should be.
+
+        Meanwhile it is said what the account may do: first the role, because a server
+        lets nobody bind what it does not know.
+        """
+        account, *rights = grants(session, self._settings)
+        minted, _ = await both(
+            self._token_of(ctx, session, account), _applied(ctx.client, rights)
+        )
+        return minted
+
+    async def _token_of(
+        self, ctx: Context, session: AgenticSession, account: Plain
+    ) -> tuple[str, datetime]:
+        await ctx.client.apply(account, manager=MANAGER, force=True)
         made = await ctx.client.token(
             names.account_name(session.metadata.name),
             namespace=session.metadata.namespace,
@@ -175,15 +197,15 @@ class Access:
         pause = min(self._settings.limits.token_refresh, share)
         return since + timedelta(seconds=max(pause, 0.0))
 
-    def _remember(
-        self, ctx: Context, session: AgenticSession, until: datetime
-    ) -> float:
-        now = ctx.now
-        held = _Due(session.metadata.uid, self._at(now, until))
+    def _remember(self, ctx: Context, session: AgenticSession, until: datetime) -> None:
+        held = _Due(session.metadata.uid, self._at(ctx.now, until))
         self._due[session.key] = held
         if len(self._due) > self._full:
-            self._sweep(now)
-        return max((held.at - now).total_seconds(), SOON)
+            self._sweep(ctx.now)
+
+    def _left(self, ctx: Context, session: AgenticSession) -> float:
+        held = self._due[session.key]
+        return max((held.at - ctx.now).total_seconds(), SOON)
 
     def _sweep(self, now: datetime) -> None:
         """Drop what nobody replaced in time: such a session was deleted as it ran."""
@@ -203,6 +225,11 @@ def permissions(app: Operator, settings: Settings) -> None:
         app.needs(AgenticSession, "create")
     if settings.mlflow_account:
         app.needs(EXPERIMENTS, *_TRACKING)
+
+
+async def _applied(client: Client, objects: list[Plain]) -> None:
+    for each in objects:
+        await client.apply(each, manager=MANAGER, force=True)
 
 
 async def _annotations(client: Client, session: AgenticSession) -> dict[str, str]:

@@ -2,8 +2,8 @@
 
 A copy says whose it is, what it was made of, and belongs to the project's settings and
 to nobody else. It is made when a session starts, follows its source while a session of
-the project is active, and goes with the last of them. Which those are, an index of the
-sessions knows; nothing is ever listed.
+the project is active, and goes with the last of them, also if its source went before.
+Which those are, an index of the sessions knows; nothing is ever listed.
 
 A Secret of that name that somebody else made is used as it is and never touched.
 """
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from trimtab.api import Metadata, Resource, owner_of, wire
 from trimtab.cache import Index, Keep, Key, Scope
-from trimtab.client import AlreadyExists, ApiError, Client, Conflict, NotFound
+from trimtab.client import AlreadyExists, Client, Conflict, NotFound
 from trimtab.kinds import Secret
 from trimtab.operators.sessions.kinds import (
     ACTIVE,
@@ -28,7 +28,7 @@ from trimtab.operators.sessions.kinds import (
     ProjectSettings,
 )
 from trimtab.operators.sessions.settings import Settings
-from trimtab.runtime import Context, Operator, Result, Retry, Watched
+from trimtab.runtime import By, Context, Operator, Result, Retry, Watched
 
 Plain = dict[str, Any]
 
@@ -211,7 +211,9 @@ def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:
     return {name: b64encode(value).decode() for name, value in data.items()}
 
 
+IN_NAMESPACE: Final = Index("namespace", lambda each: (each.metadata.namespace,))
 _NAMED: Final = Index("name", lambda each: (each.metadata.name,))
+_OTHERS: Final = "others"
 
 
 def register(
@@ -223,13 +225,14 @@ def register(
 ) -> None:
     """Have an operator keep the copies right, by one small controller for each source.
 
-    ``sessions`` and ``keep`` are how the operator watches sessions: the watch is the
-    same one.
+    One more looks after copies of what is no longer copied. ``sessions`` and ``keep``
+    are how the operator watches sessions: the watch is the same one.
     """
-    for name in settings.copied:
+    if not settings.copied:
+        return
+    for name in (*settings.copied, _OTHERS):
         _register(app, name, settings, sessions=sessions, keep=keep)
-    if settings.copied:
-        app.needs(Secret, "get", "create", "patch", "delete")
+    app.needs(Secret, "get", "create", "patch", "delete")
 
 
 def _register(
@@ -240,68 +243,74 @@ def _register(
     sessions: Scope,
     keep: Keep[Any] | None,
 ) -> None:
-    key = settings.namespace, name
+    is_other = name == _OTHERS
+
+    def is_mine(copy: CopiedSecret) -> bool:
+        called = copy.metadata.name
+        return called not in settings.copied if is_other else called == name
 
     @app.reconciles(
-        SourceSecret,
-        scope=Scope(namespaces=(settings.namespace,), fields=f"metadata.name={name}"),
+        CopiedSecret,
+        scope=Scope(labels=f"{LABEL}=true"),
+        when=is_mine,
         watches=[
-            Watched(
-                kind=CopiedSecret,
-                scope=Scope(labels=f"{LABEL}=true"),
-                to=lambda copy: [key] if copy.metadata.name == name else [],
-                indexes=(_NAMED,),
-            ),
-            Watched(
-                kind=AgenticSession,
-                scope=sessions,
-                to=lambda _: [key],
-                on_change=("status.phase", "metadata.annotations"),
-                keep=keep,
-                indexes=(ACTIVE_IN,),
-            ),
-            Watched(
-                kind=ProjectSettings,
-                scope=sessions,
-                to=lambda _: [key],
-                on_change=("metadata.uid",),
-            ),
+            *(() if is_other else (_source_of(name, settings),)),
+            *_needing(sessions, keep),
         ],
+        indexes=(_NAMED, IN_NAMESPACE),
         concurrency=1,
         name=f"copies-{name}",
     )
-    async def copies(source: SourceSecret, ctx: Context) -> Result:
-        await _spread(source, ctx, settings)
+    async def copies(copy: CopiedSecret, ctx: Context) -> Result:
+        if is_copy(copy.metadata, settings):
+            where = settings.namespace
+            source = None if is_other else ctx.get(SourceSecret, name, namespace=where)
+            await _settle(copy, source, ctx, settings)
         return ctx.done()
 
 
-async def _spread(source: SourceSecret, ctx: Context, settings: Settings) -> None:
-    """Bring every copy of a source to what it should be; one failure stops no other."""
-    content, failed = content_hash(source.data), ""
-    for copy in ctx.select(CopiedSecret, _NAMED.name, source.metadata.name):
-        if not is_copy(copy.metadata, settings):
-            continue
-        try:
-            await _settle(copy, source, content, ctx, settings)
-        except (ApiError, Retry) as problem:
-            failed = f"{copy}: {problem}"
-    if failed:
-        raise Retry(failed)
+def _source_of(name: str, settings: Settings) -> Watched:
+    return Watched(
+        kind=SourceSecret,
+        scope=Scope(namespaces=(settings.namespace,), fields=f"metadata.name={name}"),
+        to=By(_NAMED.name, lambda source: (source.metadata.name,)),
+    )
+
+
+def _needing(sessions: Scope, keep: Keep[Any] | None) -> tuple[Watched, Watched]:
+    """Who needs the copies of a namespace, and whose they are."""
+    there = By(IN_NAMESPACE.name, lambda each: (each.metadata.namespace,))
+    return (
+        Watched(
+            kind=AgenticSession,
+            scope=sessions,
+            to=there,
+            on_change=("status.phase", "metadata.annotations"),
+            keep=keep,
+            indexes=(ACTIVE_IN,),
+        ),
+        Watched(
+            kind=ProjectSettings, scope=sessions, to=there, on_change=("metadata.uid",)
+        ),
+    )
 
 
 async def _settle(
-    copy: CopiedSecret,
-    source: SourceSecret,
-    content: str,
-    ctx: Context,
-    settings: Settings,
+    copy: CopiedSecret, source: SourceSecret | None, ctx: Context, settings: Settings
 ) -> None:
+    """Bring a copy to what it should be.
+
+    One whose source is gone stays as it is for those who run with it, and goes with
+    the last of them, like any other.
+    """
     namespace = copy.metadata.namespace
     if not ctx.select(AgenticSession, ACTIVE_IN.name, namespace):
         await ctx.delete(copy)
         return
+    if source is None:
+        return
     project = ctx.get(ProjectSettings, SETTINGS, namespace=namespace)
-    if not _seems_current(copy.metadata, content, project):
+    if not _seems_current(copy.metadata, content_hash(source.data), project):
         await _follow(ctx.client, copy.key, source, project, settings)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from trimtab.api.kinds import Pod
+from trimtab.cache import Index
 from trimtab.operators.sessions.judging import Verdict, judge
 from trimtab.operators.sessions.kinds import (
     DESIRED,
@@ -110,6 +111,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Of what the end of the log is worth keeping."""
     due: float | None = None
     """Look again after so many seconds."""
+
+
+PHASE: Final = Index(
+    "phase",
+    lambda session: (session.status.phase,),
+    counted=("Pending", "Creating", "Running", "Stopping", *sorted(TERMINAL)),
+)
+"""Sessions by their phase, counted as they come and go: nobody has to list them."""
 
 
 def is_wanted(session: AgenticSession) -> bool:

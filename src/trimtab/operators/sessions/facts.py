@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from trimtab.client import Client, NotFound, TrimtabError
+from trimtab.client import TrimtabError
 from trimtab.kinds import ConfigMap, Secret
 from trimtab.operators.sessions.decisions import Stated
 from trimtab.operators.sessions.environment import Facts, Storage
@@ -20,6 +20,8 @@ from trimtab.operators.sessions.settings import (
     VERTEX_SECRET,
     Settings,
 )
+from trimtab.operators.sessions.together import together
+from trimtab.operators.sessions.variables import Reads
 
 _CUSTOM: Final = ("S3_ENDPOINT", "S3_BUCKET", "S3_ACCESS_KEY", "S3_SECRET_KEY")
 
@@ -41,7 +43,7 @@ class Missing(TrimtabError):
 
 
 async def gather(
-    client: Client,
+    reads: Reads,
     session: AgenticSession,
     *,
     settings: Settings,
@@ -50,15 +52,20 @@ async def gather(
 ) -> Facts:
     """What the pod of a session depends on; ``copied`` is what ``copies.ensure`` said.
 
-    Flow: two reads, or three without Vertex; nothing is remembered, because what is
-    not there now is often there a minute later.
+    Flow: three reads at once; nothing is remembered from one start to the next, because
+    what is not there now is often there a minute later.
 
     Errors: :class:`Missing` for what a session cannot start without.
     """
     namespace = session.metadata.namespace
     there = set(copied)
+    await together(
+        reads.secret(RUNNER_SECRETS),
+        reads.secret(INTEGRATIONS),
+        reads.config_map(TRUSTED_BUNDLE),
+    )
     if settings.vertex is None:
-        if await _secret(client, RUNNER_SECRETS, namespace) is None:
+        if await reads.secret(RUNNER_SECRETS) is None:
             raise Missing(
                 f"There is no Secret {RUNNER_SECRETS} in {namespace}; make it, with "
                 "the keys that the project's runners need.",
@@ -71,7 +78,7 @@ async def gather(
             f"{settings.namespace} that could be copied; make it.",
             reason="VertexSecretMissing",
         )
-    integrations = await _secret(client, INTEGRATIONS, namespace)
+    integrations = await reads.secret(INTEGRATIONS)
     if integrations is not None:
         there.add(INTEGRATIONS)
     vertex_id = registry.vertex_id(session.spec.llmSettings.model)
@@ -79,7 +86,7 @@ async def gather(
         resume=was_started(session),
         secrets=frozenset(there),
         storage=storage_of(integrations, settings, there),
-        trusted_bundle=await _has_bundle(client, namespace),
+        trusted_bundle=_has_bundle(await reads.config_map(TRUSTED_BUNDLE)),
         vertex_id=vertex_id if settings.vertex is not None else "",
     )
 
@@ -97,6 +104,18 @@ def conditions(found: Facts, profile: Profile, settings: Settings) -> Iterator[S
         yield Stated("S3Available", True, "Configured", f"State is kept in {whose}.")
     else:
         yield Stated("S3Available", False, "NotConfigured", _NOWHERE)
+
+
+def why_cold(found: Facts, settings: Settings) -> str | None:
+    """Why the sessions of a project cannot start warm; None if they can.
+
+    A pod that waits has no volume and no container that only one session needs.
+    """
+    if settings.vertex is not None:
+        return "The credentials for Vertex are a volume, which no pod that waits has."
+    if found.storage:
+        return "Its state is kept by a container that no pod that waits has."
+    return None
 
 
 def was_started(session: AgenticSession) -> bool:
@@ -123,16 +142,7 @@ def storage_of(
     return "shared" if shared else ""
 
 
-async def _secret(client: Client, name: str, namespace: str) -> Secret | None:
-    try:
-        return await client.get(Secret, name, namespace=namespace)
-    except NotFound:
-        return None
-
-
-async def _has_bundle(client: Client, namespace: str) -> bool:
-    try:
-        found = await client.get(ConfigMap, TRUSTED_BUNDLE, namespace=namespace)
-    except NotFound:
+def _has_bundle(found: ConfigMap | None) -> bool:
+    if found is None:
         return False
     return BUNDLE_KEY in found.data or BUNDLE_KEY in found.binaryData

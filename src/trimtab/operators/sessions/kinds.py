@@ -90,6 +90,12 @@ class Workflow(Object):
     path: str = ""
 
 
+_TIMEOUT: Final = (
+    "Seconds that a runner of it may run; 0 means for ever. So does 300, which is what "
+    "everybody has who says nothing, unless the operator is told to enforce it."
+)
+
+
 class AgenticSessionSpec(Spec):
     """What a session is to do; nothing is required."""
 
@@ -98,7 +104,7 @@ class AgenticSessionSpec(Spec):
     displayName: str = ""
     userContext: UserContext | None = None
     llmSettings: LlmSettings = LlmSettings()
-    timeout: int = field(default=300, doc="Seconds that it may run; 0 means for ever.")
+    timeout: int = field(default=300, doc=_TIMEOUT)
     inactivityTimeout: int | None = field(
         default=None, minimum=0, doc="Seconds; 0 means never, absent as the project."
     )

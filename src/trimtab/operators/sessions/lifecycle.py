@@ -13,6 +13,7 @@ Completed  over, and nothing of it is left: the runner said so             Pendi
 Failed     over, and nothing of it is left: see ``evidence``               Pending
 =========  ==============================================================  ==========
 
+A session that is given a runner which waited for one runs at once, without Creating.
 Every way out leads through Stopping, which is written down before the pod is touched.
 So a pod that is gone in Creating or Running was lost, a session that is over has no
 pod, and one that waits has none of an earlier try: whoever ends in the middle, the next
@@ -171,6 +172,24 @@ def _creating(seen: Seen) -> Decision:
             Stated("Ready", False, reason, message),
         ),
         due=min(left, verdict.look_again or left),
+    )
+
+
+def started_warm(seen: Seen) -> Decision | None:
+    """What becomes of a session that has just been given a runner which waited for it.
+
+    None where that runner is not seen to be ready: then its pod is like one that was
+    made. The command to start with the prompt stays until the next look, which has a
+    session that runs.
+    """
+    if seen.verdict().state != "ready":
+        return None
+    started, begun = _started(seen), seen.status.startTime or seen.now
+    return msgspec.structs.replace(
+        started,
+        clear=_obeyed(seen),
+        status=changed(started.status, startTime=begun),
+        conditions=(Stated("PodCreated", True, "PodCreated"), *started.conditions),
     )
 
 

@@ -12,13 +12,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from random import Random
+from typing import Any
 
 import trimtab
 from trimtab.api.kinds import Namespace, Pod
 from trimtab.cache import Scope
 from trimtab.cache.keeping import Kept
 from trimtab.client.calling import Caller
-from trimtab.kinds import Service
+from trimtab.kinds import ConfigMap, Service
 from trimtab.operators.sessions import (
     access,
     applying,
@@ -30,7 +31,7 @@ from trimtab.operators.sessions import (
 )
 from trimtab.operators.sessions.access import Access
 from trimtab.operators.sessions.calling import Runner, Runners
-from trimtab.operators.sessions.decisions import is_wanted
+from trimtab.operators.sessions.decisions import PHASE, is_wanted
 from trimtab.operators.sessions.kinds import (
     APP,
     MANAGED,
@@ -85,45 +86,10 @@ def make(
         settings,
         access=Access(settings, random=random),
         registry=registry,
-        warm=Warm(calls) if settings.warm else None,
+        warm=Warm(calls, runners) if settings.warm else None,
     )
-    pods = Watched(kind=Pod, scope=_runner_pods(where), to=_session_of)
-
-    @app.reconciles(
-        AgenticSession,
-        scope=where,
-        keep=kept,
-        when=is_wanted,
-        on_change=CHANGES,
-        watches=[pods, *_projects(where), *(_claims(where) if settings.warm else ())],
-        indexes=(copies.ACTIVE_IN,),
-        concurrency=settings.concurrency,
-    )
-    async def session(seen: AgenticSession, ctx: Context) -> Result:
-        return await tender.reconcile(seen, ctx)
-
-    async def locate(seen: AgenticSession, ctx: Context) -> Runner:
-        port = registry.of(seen).container.port
-        return await locating.find(ctx.client, seen, port=port)
-
-    health.register(
-        app,
-        runners,
-        registry=registry,
-        scope=where,
-        keep=kept,
-        when=is_wanted,
-        watches=[pods],
-    )
-    applying.register(
-        app,
-        runners,
-        locate=locate,
-        random=random,
-        scope=where,
-        keep=kept,
-        when=is_wanted,
-    )
+    _tends(app, tender, settings, where)
+    _talks(app, runners, registry, where, random=random)
     copies.register(app, settings, sessions=where, keep=kept)
     retention.register(app, scope=where, sessions=where, keep=kept)
     tell = Backend(calls, namespace=settings.backend).tell
@@ -134,6 +100,53 @@ def make(
         app.needs(WorkerClaim, "get", "create", "delete")
         app.needs(Pod, "patch")
     return app
+
+
+def _tends(
+    app: trimtab.Operator, tender: Tender, settings: Settings, where: Scope
+) -> None:
+    """Who moves sessions through their lives."""
+
+    @app.reconciles(
+        AgenticSession,
+        scope=where,
+        keep=kept,
+        when=is_wanted,
+        on_change=CHANGES,
+        watches=[
+            _pods(where),
+            *_projects(where),
+            *(_claims(where) if settings.warm else ()),
+        ],
+        indexes=(copies.ACTIVE_IN, PHASE),
+        concurrency=settings.concurrency,
+    )
+    async def session(seen: AgenticSession, ctx: Context) -> Result:
+        return await tender.reconcile(seen, ctx)
+
+
+def _talks(
+    app: trimtab.Operator,
+    runners: Runners,
+    registry: Registry,
+    where: Scope,
+    *,
+    random: Random,
+) -> None:
+    """Who asks runners whether they answer, and brings them what sessions wish for."""
+
+    async def locate(seen: AgenticSession, ctx: Context) -> Runner:
+        port = registry.of(seen).container.port
+        return await locating.find(ctx.client, seen, port=port)
+
+    primary: dict[str, Any] = {"scope": where, "keep": kept, "when": is_wanted}
+    watches = [_pods(where)]
+    health.register(app, runners, registry=registry, watches=watches, **primary)
+    applying.register(app, runners, locate=locate, random=random, **primary)
+
+
+def _pods(where: Scope) -> Watched:
+    return Watched(kind=Pod, scope=_runner_pods(where), to=_session_of)
 
 
 def _projects(where: Scope) -> tuple[Watched, Watched]:
@@ -157,8 +170,14 @@ def _projects(where: Scope) -> tuple[Watched, Watched]:
 
 def _claims(where: Scope) -> tuple[Watched]:
     """Wishes for warm workers; the server knows their kind only where there are any."""
-    scope = _runner_pods(where)
-    return (Watched(kind=WorkerClaim, scope=scope, to=_session_of),)
+    return (
+        Watched(
+            kind=WorkerClaim,
+            scope=_runner_pods(where),
+            to=_session_of,
+            on_change=("status.state", "metadata.deletionTimestamp"),
+        ),
+    )
 
 
 def _runner_pods(where: Scope) -> Scope:
@@ -187,3 +206,4 @@ def _permissions(app: trimtab.Operator) -> None:
     app.needs(Pod, "get", "create", "delete")
     app.needs(Pod, "get", subresource="log")
     app.needs(Service, "create", "patch", "delete")
+    app.needs(ConfigMap, "get")

@@ -99,24 +99,7 @@ def register(
         ProjectSettings,
         scope=scope,
         on_change=("spec", "metadata.uid"),
-        watches=[
-            Watched(kind=Namespace, scope=PROJECTS, to=_settings_of),
-            Watched(
-                kind=RoleBinding,
-                scope=bindings.SCOPE,
-                to=_settings_in,
-                indexes=(bindings.BY_NAMESPACE,),
-            ),
-            *(
-                Watched(kind=kind, scope=_named(name), to=_settings_in)
-                for kind, name in (
-                    (ServiceAccount, TRIGGER),
-                    (Role, TRIGGER),
-                    (LimitRange, LIMITS),
-                    (NetworkPolicy, POLICY),
-                )
-            ),
-        ],
+        watches=[Watched(kind=Namespace, scope=PROJECTS, to=_settings_of), *_parts()],
         name="settings",
     )
     async def of_project(seen: ProjectSettings, ctx: Context) -> Result:
@@ -125,6 +108,23 @@ def register(
         return await _project(seen, ctx, settings, registry, tell)
 
     _permissions(app)
+
+
+def _parts() -> Iterator[Watched]:
+    """What is made for projects, each kind by one watch."""
+    yield Watched(
+        kind=RoleBinding,
+        scope=bindings.SCOPE,
+        to=_settings_in,
+        indexes=(bindings.BY_NAMESPACE,),
+    )
+    for kind, name in (
+        (ServiceAccount, TRIGGER),
+        (Role, TRIGGER),
+        (LimitRange, LIMITS),
+        (NetworkPolicy, POLICY),
+    ):
+        yield Watched(kind=kind, scope=_named(name), to=_settings_in)
 
 
 def _permissions(app: Operator) -> None:

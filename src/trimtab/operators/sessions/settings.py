@@ -37,7 +37,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long and how often; all times are seconds."""
 
     start_deadline: float = 300.0
-    """From the wish to run until the runner is ready; then the session is stopped."""
+    """From the wish to run until the runner is ready; then the session has failed."""
     restart_budget: int = 3
     """Runners that one start may lose before the session has failed."""
     backoff: float = 5.0
@@ -48,7 +48,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """A runner that was ready for so long makes good for those lost before it."""
     unset_timeout: int = 300
     """The ``spec.timeout`` that means that nobody chose one: the platform's backend and
-    schema write it into every session, and nobody enforced it. 0 enforces it, too."""
+    schema write it into every session, and nobody enforced it. Every other one is
+    enforced; with 0 here, this one is, too."""
     image_grace: float = 60.0
     """How long an image that cannot be pulled may be a passing trouble."""
     inactivity: int = 86400
@@ -56,12 +57,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     token_lifetime: int = 3600
     token_refresh: float = 2700.0
     """The age at which a runner's token is replaced."""
-    health_interval: float = 60.0
-    """Between two calls of a runner that does nothing."""
-    call_timeout: float = 10.0
-    """The longest call of a runner."""
-    retention_check: float = 3600.0
-    """The longest pause between two looks at the sessions that are over."""
 
     def pause(self, restarts: int) -> float:
         """How long to wait before the next runner, when so many were lost."""

@@ -17,9 +17,10 @@ from msgspec.structs import replace
 from trimtab.api.kinds import Namespace, Pod
 from trimtab.client import AlreadyExists, Forbidden, Invalid, NotFound
 from trimtab.kinds import Service
-from trimtab.operators.sessions import applying, copies, evidence, facts, names, podspec
+from trimtab.operators.sessions import applying, evidence, facts, names, podspec
 from trimtab.operators.sessions.access import Access
 from trimtab.operators.sessions.decisions import Decision, Seen, Stated
+from trimtab.operators.sessions.environment import Facts
 from trimtab.operators.sessions.kinds import (
     ACTIVE,
     SETTINGS,
@@ -27,16 +28,17 @@ from trimtab.operators.sessions.kinds import (
     AgenticSessionStatus,
     ProjectSettings,
 )
-from trimtab.operators.sessions.lifecycle import decide
+from trimtab.operators.sessions.lifecycle import decide, started_warm
+from trimtab.operators.sessions.preparing import Prepared, Preparer
 from trimtab.operators.sessions.profiles import Registry
 from trimtab.operators.sessions.settings import Settings
+from trimtab.operators.sessions.together import both
 from trimtab.operators.sessions.warm import (
     CONDITION,
     OFF,
     Taken,
     Waiting,
     Warm,
-    why_cold,
 )
 from trimtab.pool.kinds import WorkerClaim
 from trimtab.runtime import Context, Result, Retry
@@ -60,7 +62,7 @@ class Tender:
     ) -> None:
         self._settings = settings
         self._access = access
-        self._registry = registry
+        self._preparer = Preparer(settings, access=access, registry=registry)
         self._warm = warm
 
     async def reconcile(self, session: AgenticSession, ctx: Context) -> Result:
@@ -74,6 +76,9 @@ class Tender:
             if isinstance(made, Waiting):
                 after = made.seconds
                 return ctx.done(after=min(after, decided.due or after))
+            if made.running is not None:
+                warm = started_warm(replace(seen, pod=made.running))
+                decided = warm or decided
             status = replace(decided.status, worker=made.worker)
             decided = replace(decided, status=status)
         await self._undo(decided, seen, ctx)
@@ -109,71 +114,96 @@ class Tender:
         """Make the pod and its Service, or wait where others must mend something."""
         session = seen.session
         try:
-            pod = await self._pod(seen, ctx)
-            if isinstance(pod, Waiting):
-                return pod
-            service = podspec.service(
-                session,
-                pod_uid=pod.pod_uid,
-                profile=self._registry.of(session),
-                pod=pod.worker,
-            )
-            await ctx.client.apply(service, manager=MANAGER, force=True)
+            made = await self._pod(seen, ctx)
         except facts.Missing as error:
             _cannot(ctx, session, "SecretsReady", error.reason, str(error))
             return Waiting(AGAIN)
         except (Forbidden, Invalid) as error:
             _cannot(ctx, session, "PodCreated", "CreateFailed", str(error))
             return Waiting(AGAIN)
-        ctx.condition("SecretsReady", True, reason="AllRequiredSecretsFound")
-        return pod
+        if isinstance(made, Taken):
+            ctx.condition("SecretsReady", True, reason="AllRequiredSecretsFound")
+        return made
 
     async def _pod(self, seen: Seen, ctx: Context) -> Taken | Waiting:
         """Make the pod, unless it is there, or take one that waits."""
         if seen.own is not None:
-            return Taken(pod_uid=seen.own.metadata.uid)
-        session, settings = seen.session, self._settings
-        namespace = session.metadata.namespace
-        claim = await self._claim(seen, ctx)
+            there = Taken(pod_uid=seen.own.metadata.uid)
+            await self._serve(seen, ctx, there)
+            return there
+        prepared, claim = await self._prepared(seen, ctx)
         if isinstance(claim, Waiting):
+            self._preparer.keep(seen.session, prepared)
             return claim
-        copied = await copies.ensure(
-            ctx.client, namespace, project=seen.project, settings=settings
-        )
-        found = await facts.gather(
-            ctx.client,
-            session,
-            settings=settings,
-            registry=self._registry,
-            copied=copied,
-        )
-        profile = self._registry.of(session)
-        for each in facts.conditions(found, profile, settings):
+        self._preparer.forget(seen.session)
+        profile = self._preparer.profile(seen.session)
+        for each in facts.conditions(prepared.ground.facts, profile, self._settings):
             _say(ctx, each)
-        await self._access.ensure_token(ctx, session, fresh=True)
-        body = podspec.pod(
-            session,
-            project=seen.project,
-            settings=settings,
-            profile=profile,
-            facts=found,
-        )
-        if claim is not None and self._warm is not None:
-            problem = why_cold(settings, found)
-            runner = body["spec"]["containers"][0]
-            taken = await self._warm.bind(ctx, session, claim, runner, problem=problem)
-            if taken is not None:
-                return taken
-        return Taken(pod_uid=await _create(ctx, body))
+        warm = await self._warmed(seen, ctx, prepared, claim)
+        if warm is not None:
+            return warm
+        made = Taken(pod_uid=await _create(ctx, prepared.body))
+        await self._serve(seen, ctx, made)
+        return made
 
-    async def _claim(self, seen: Seen, ctx: Context) -> WorkerClaim | Waiting | None:
+    async def _prepared(
+        self, seen: Seen, ctx: Context
+    ) -> tuple[Prepared, WorkerClaim | Waiting | None]:
+        """What the runner is told, and meanwhile a claim of one that waits."""
+        kept = self._preparer.kept(seen)
+        if kept is not None:
+            return kept, await self._claim(seen, ctx, kept.ground.facts)
+        ground = await self._preparer.ground(seen, ctx)
+        return await both(
+            self._preparer.prepare(seen, ctx, ground),
+            self._claim(seen, ctx, ground.facts),
+        )
+
+    async def _serve(self, seen: Seen, ctx: Context, taken: Taken) -> None:
+        """Have the Service by which a pod is found."""
+        service = podspec.service(
+            seen.session,
+            pod_uid=taken.pod_uid,
+            profile=self._preparer.profile(seen.session),
+            pod=taken.worker,
+        )
+        await ctx.client.apply(service, manager=MANAGER, force=True)
+
+    async def _warmed(
+        self, seen: Seen, ctx: Context, prepared: Prepared, claim: WorkerClaim | None
+    ) -> Taken | None:
+        """Take the worker that was claimed; None where the session starts cold."""
+        warm, session = self._warm, seen.session
+        if warm is None or claim is None:
+            return None
+        told = await prepared.environment()
+        pod = await warm.bind(ctx, session, claim, told, token=prepared.token)
+        if pod is None:
+            return None
+        # Not before: a worker that did not take the session is no pod of it.
+        port = self._preparer.profile(session).container.port
+        worker = Taken(worker=pod.metadata.name, pod_uid=pod.metadata.uid)
+        taken, _ = await both(
+            warm.adopt(ctx, session, pod, port=port), self._serve(seen, ctx, worker)
+        )
+        return taken
+
+    async def _claim(
+        self, seen: Seen, ctx: Context, found: Facts
+    ) -> WorkerClaim | Waiting | None:
         """A claim of a warm worker; None where the session starts cold."""
         pool = seen.project.spec.warmPool if seen.project is not None else None
-        if pool is not None and self._warm is None:
-            _say(ctx, Stated(CONDITION, False, "NotEnabled", OFF))
-        if pool is None or self._warm is None:
+        if self._warm is None:
+            if pool is not None:
+                _say(ctx, Stated(CONDITION, False, "NotEnabled", OFF))
             return None
-        return await self._warm.claim(ctx, seen.session, pool)
+        problem = facts.why_cold(found, self._settings)
+        if pool is not None and problem is None:
+            return await self._warm.claim(ctx, seen.session, pool)
+        if problem is not None and pool is not None:
+            _say(ctx, Stated(CONDITION, False, "Cold", problem))
+        await self._warm.forgo(ctx, seen.session)
+        return None
 
     # Removing
 
@@ -190,6 +220,7 @@ class Tender:
                 )
             await ctx.delete(own)
         if decided.finish:
+            self._preparer.forget(session)
             await self._access.revoke(ctx, session)
 
     # Saying

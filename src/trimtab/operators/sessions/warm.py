@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -30,21 +30,19 @@ from trimtab.client import (
     TrimtabError,
 )
 from trimtab.client.calling import Caller, NoReply, Place
-from trimtab.kinds import Secret, WholePod
+from trimtab.kinds import Pod, Secret, WholePod
 from trimtab.operators.sessions import names
-from trimtab.operators.sessions.environment import KUBERNETES_TOKEN, Facts
+from trimtab.operators.sessions.calling import Runner, Runners
+from trimtab.operators.sessions.environment import KUBERNETES_TOKEN
 from trimtab.operators.sessions.kinds import (
     APP,
     SESSION_LABEL,
     AgenticSession,
     WarmPool,
 )
-from trimtab.operators.sessions.settings import Settings
-from trimtab.operators.sessions.variables import variables
+from trimtab.operators.sessions.together import both
 from trimtab.pool.kinds import WorkerClaim, WorkerClaimSpec
 from trimtab.runtime import Context
-
-Plain = dict[str, Any]
 
 MANAGER: Final = "sessions.warm"
 START: Final = "ambient-code.io/start"
@@ -52,6 +50,8 @@ START: Final = "ambient-code.io/start"
 WAIT: Final = 2.0
 """Seconds that a session waits for a warm worker before it starts cold."""
 BIND: Final = 2.0
+HEALTH: Final = 0.5
+"""Seconds for a runner that has just taken a session to answer at ``/health``."""
 AGAIN: Final = 30.0
 PATH: Final = "/session"
 CONDITION: Final = "WarmStart"
@@ -67,6 +67,8 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     pod_uid: str
     worker: str = ""
     """The worker that it is, if it comes from a pool."""
+    running: Pod | None = None
+    """That worker's pod, if its runner has answered already."""
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -79,18 +81,6 @@ class Cold(TrimtabError):
     """There is no warm worker for this start; the message says why."""
 
 
-def why_cold(settings: Settings, facts: Facts) -> str | None:
-    """Why the sessions of a project cannot start warm; None if they can.
-
-    A pod that waits has no volume and no container that only one session needs.
-    """
-    if settings.vertex is not None:
-        return "The credentials for Vertex are a volume, which no pod that waits has."
-    if facts.storage:
-        return "Its state is kept by a container that no pod that waits has."
-    return None
-
-
 def start_of(session: AgenticSession) -> str:
     """Which start of a session this is: another word for each."""
     since = session.status.startTime
@@ -100,8 +90,8 @@ def start_of(session: AgenticSession) -> str:
 class Warm:
     """Takes workers for sessions, and gives them up.
 
-    Flow: ``claim`` until there is one that is bound, then ``bind``; ``renew`` now and
-    then; ``release`` when the session is over.
+    Flow: ``claim`` until there is one that is bound, then ``bind`` and ``adopt``;
+    ``renew`` now and then; ``release`` when the session is over.
 
     Guarantees: at most one claim for a session, and at most one worker. A claim of an
     earlier start is given up before one for this start is made. No token is in a log,
@@ -111,8 +101,9 @@ class Warm:
     that goes on with it waits a full period.
     """
 
-    def __init__(self, caller: Caller, *, wait: float = WAIT) -> None:
+    def __init__(self, caller: Caller, runners: Runners, *, wait: float = WAIT) -> None:
         self._caller = caller
+        self._runners = runners
         self._wait = wait
         self._since: dict[Key, float] = {}
         self._told: dict[Key, str] = {}
@@ -136,24 +127,46 @@ class Warm:
         ctx: Context,
         session: AgenticSession,
         claim: WorkerClaim,
-        container: Plain,
+        environment: Mapping[str, str],
         *,
-        problem: str | None,
-    ) -> Taken | None:
-        """Make a worker the session's runner; ``container`` is what a pod would run.
+        token: str,
+    ) -> Pod | None:
+        """Tell a worker its session; its pod, which is nobody's yet.
 
-        None means to start cold: for the problem that there is, or because the worker
-        does not take the session.
+        None means to start cold: the worker does not take the session.
         """
         try:
-            if problem is not None:
-                raise Cold(problem)
-            taken = await self._bound(ctx, session, claim, container)
+            return await self._bound(ctx, session, claim, environment, token)
         except Cold as error:
             await self._cold(ctx, session, str(error))
-            return None
+        return None
+
+    async def adopt(
+        self, ctx: Context, session: AgenticSession, pod: Pod, *, port: int
+    ) -> Taken:
+        """Make the pod of a worker that took the session the session's own.
+
+        Meanwhile its runner is asked whether it answers. One that does not at once is
+        asked later, as any other is.
+        """
+        adopted, answers = await both(
+            _adopt(ctx.client, session, pod), self._answers(session, pod, port)
+        )
         ctx.condition(CONDITION, True, reason="Warm", message="")
-        return taken
+        return Taken(
+            worker=pod.metadata.name,
+            pod_uid=pod.metadata.uid,
+            running=adopted if answers else None,
+        )
+
+    async def _answers(self, session: AgenticSession, pod: Pod, port: int) -> bool:
+        runner = Runner(key=session.key, host=pod.status.podIP, port=port)
+        try:
+            async with asyncio.timeout(HEALTH):
+                await self._runners.health(runner)
+        except (TrimtabError, TimeoutError):
+            return False
+        return True
 
     async def _cold(self, ctx: Context, session: AgenticSession, why: str) -> None:
         await self.release(ctx, session)
@@ -162,10 +175,14 @@ class Warm:
     async def _claimed(
         self, ctx: Context, session: AgenticSession, pool: WarmPool
     ) -> WorkerClaim | Waiting:
-        claim = await self._claim(ctx, session)
+        claim = ctx.get(WorkerClaim, _name(session))
         if claim is None:
-            await self._create(ctx.client, session, pool)
-            return self._waiting(session)
+            if await self._create(ctx.client, session, pool):
+                return self._waiting(session)
+            claim = await self._claim(ctx, session)
+            if claim is None:
+                return self._waiting(session)
+        _check(session, claim)
         going = claim.metadata.deletionTimestamp is not None
         if going or claim.metadata.annotations.get(START) != start_of(session):
             waiting = self._waiting(session)
@@ -185,18 +202,18 @@ class Warm:
         ctx: Context,
         session: AgenticSession,
         claim: WorkerClaim,
-        container: Plain,
-    ) -> Taken:
+        environment: Mapping[str, str],
+        token: str,
+    ) -> Pod:
         client, namespace = ctx.client, session.metadata.namespace
-        worker, token = claim.status.worker, await _token(ctx, session)
-        pod = await client.get(WholePod, worker, namespace=namespace)
+        pod, shown = await both(
+            client.get(WholePod, claim.status.worker, namespace=namespace),
+            client.get(Secret, claim.status.tokenSecret, namespace=namespace),
+        )
         if APP not in [each.name for each in pod.spec.containers]:
             raise Cold(f"The pool's template has no container {APP}.")
-        environment = await variables(client, namespace, container)
-        await self._tell(client, session, claim, environment, token)
-        # Not before: a worker that did not take the session is no pod of it.
-        await _adopt(client, session, pod)
-        return Taken(worker=worker, pod_uid=pod.metadata.uid)
+        await self._tell(session, claim, environment, token, shown)
+        return pod
 
     async def renew(self, ctx: Context, session: AgenticSession) -> float | None:
         """Give a runner its token if that is another; seconds until the next try."""
@@ -211,7 +228,10 @@ class Warm:
         try:
             claim = await self._claim(ctx, session)
             if claim is not None and claim.status.state == "Bound":
-                await self._tell(ctx.client, session, claim, environment, token)
+                shown = await ctx.client.get(
+                    Secret, claim.status.tokenSecret, namespace=namespace
+                )
+                await self._tell(session, claim, environment, token, shown)
         except Cold as error:
             ctx.log.warning("Its token was renewed and not taken yet: %s", error)
             return AGAIN
@@ -226,6 +246,11 @@ class Warm:
             if claim is not None and claim.metadata.deletionTimestamp is None:
                 await _delete(ctx.client, claim)
 
+    async def forgo(self, ctx: Context, session: AgenticSession) -> None:
+        """A session starts cold: give up the claim of an earlier look, if any."""
+        if ctx.get(WorkerClaim, _name(session)) is not None:
+            await self.release(ctx, session)
+
     # The claim
 
     async def _claim(self, ctx: Context, session: AgenticSession) -> WorkerClaim | None:
@@ -237,14 +262,13 @@ class Warm:
                 found = await ctx.client.get(WorkerClaim, name, namespace=namespace)
             except NotFound:
                 return None
-        owners = {each.uid for each in found.metadata.ownerReferences}
-        if session.metadata.uid not in owners:
-            raise Cold(f"The WorkerClaim {name} is somebody else's.")
+        _check(session, found)
         return found
 
     async def _create(
         self, client: Client, session: AgenticSession, pool: WarmPool
-    ) -> None:
+    ) -> bool:
+        """Make a claim; False if there is one."""
         namespace, name = session.key
         claim = WorkerClaim(
             metadata=Metadata(
@@ -262,9 +286,10 @@ class Warm:
         try:
             await client.create(claim, manager=MANAGER)
         except AlreadyExists:
-            return
+            return False
         except NotFound as error:
             raise Cold("The API server knows no WorkerClaim.") from error
+        return True
 
     def _waiting(self, session: AgenticSession) -> Waiting:
         now = asyncio.get_running_loop().time()
@@ -279,15 +304,14 @@ class Warm:
 
     async def _tell(
         self,
-        client: Client,
         session: AgenticSession,
         claim: WorkerClaim,
         environment: Mapping[str, str],
         token: str,
+        shown: Secret,
     ) -> None:
         """Tell the worker its session; one that knows it takes what is new."""
-        namespace, name = session.key
-        shown = await client.get(Secret, claim.status.tokenSecret, namespace=namespace)
+        name = session.metadata.name
         bearer = shown.data.get("token", b"").decode()
         body = {"environment": environment, "files": {BOT_TOKEN: token}}
         try:
@@ -312,8 +336,14 @@ class Warm:
         self._told[session.key] = token
 
 
-async def _adopt(client: Client, session: AgenticSession, pod: WholePod) -> None:
-    """Mark a worker's pod as the session's own."""
+def _check(session: AgenticSession, claim: WorkerClaim) -> None:
+    owners = {each.uid for each in claim.metadata.ownerReferences}
+    if session.metadata.uid not in owners:
+        raise Cold(f"The WorkerClaim {claim.metadata.name} is somebody else's.")
+
+
+async def _adopt(client: Client, session: AgenticSession, pod: Pod) -> Pod:
+    """Mark a worker's pod as the session's own; the pod as it is then."""
     owners = [wire(each) for each in pod.metadata.ownerReferences]
     if session.metadata.uid not in [each["uid"] for each in owners]:
         owners.append(wire(owner_of(session, controller=False)))
@@ -325,8 +355,8 @@ async def _adopt(client: Client, session: AgenticSession, pod: WholePod) -> None
             "ownerReferences": owners,
         }
     }
-    await client.patch(
-        WholePod, pod.metadata.name, body, namespace=namespace, manager=MANAGER
+    return await client.patch(
+        Pod, pod.metadata.name, body, namespace=namespace, manager=MANAGER
     )
 
 

@@ -1,4 +1,4 @@
-"""Admission: what no rule of a CRD can say of jobs, nodes, training and tenants.
+"""Admission: what no rule of a CRD can say of jobs, nodes and what else there is.
 
 Refused is only what can never come to anything; what may be a mistake is a warning, so
 that every manifest that means something elsewhere is taken here too. While nobody
@@ -11,6 +11,8 @@ import re
 from urllib.parse import urlsplit
 
 from trimtab.operators.vmafx.kinds import VmafxJob, VmafxNode
+from trimtab.operators.vmafx.scaling import podspec as nodes
+from trimtab.operators.vmafx.scaling.kinds import VmafxNodeSet
 from trimtab.operators.vmafx.tenancy.kinds import VmafxTenant
 from trimtab.operators.vmafx.training import podspec
 from trimtab.operators.vmafx.training.kinds import VmafxModelTraining
@@ -31,6 +33,7 @@ def declare(app: Operator) -> None:
         training
     )
     app.validates(VmafxTenant, name="tenant", failure_policy="Ignore")(tenant)
+    app.validates(VmafxNodeSet, name="nodeset", failure_policy="Ignore")(nodeset)
 
 
 async def job(seen: VmafxJob, review: Review[VmafxJob]) -> None:
@@ -109,6 +112,14 @@ async def training(
             f"spec.outputRegistry: no trainer pushes to {seen.spec.outputRegistry}; "
             "models are in its own folder."
         )
+
+
+async def nodeset(seen: VmafxNodeSet, review: Review[VmafxNodeSet]) -> None:
+    """A template that a pod can be made of."""
+    try:
+        nodes.pod(seen, seen.metadata.name)
+    except nodes.BadTemplate as problem:
+        raise Refused(str(problem), status=422) from None
 
 
 async def tenant(seen: VmafxTenant, review: Review[VmafxTenant]) -> None:

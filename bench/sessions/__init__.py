@@ -1,0 +1,1 @@
+"""The operator of agent sessions, measured: `python -m bench.sessions`."""
