@@ -25,6 +25,7 @@ from bench.measure import ROOT, cpu
 from bench.pool import Figures
 from bench.sessions.auditing import GATEWAY, USER, WRITES, Audit, Call, audited
 from bench.sessions.operating import operating
+from tests.operators.sessions.house import IMAGE, PROFILE
 from trimtab.api import Metadata, codec
 from trimtab.api.kinds import Secret
 from trimtab.cache import Change, Informer, Key, Scope
@@ -50,27 +51,11 @@ from trimtab.testing.operating import install
 from trimtab.testing.waiting import eventually
 
 WARM, COLD, POOL = "warm", "cold", "runners"
-IMAGE = "trimtab.dev/runner"
 BAR = 300.0
 """Milliseconds that half of all warm starts may take."""
 IDLE = 2
 PAUSE = 1.0
 """Seconds of rest before each start."""
-PROFILE = {
-    "id": "claude-agent-sdk",
-    "container": {
-        "image": IMAGE,
-        "resources": {
-            "requests": {"cpu": "10m", "memory": "32Mi"},
-            "limits": {"cpu": "2", "memory": "512Mi"},
-        },
-    },
-    "sandbox": {
-        "persistence": "none",
-        "terminationGracePeriod": 2,
-        "seed": {"cloneRepos": False, "hydrateState": False},
-    },
-}
 Plain = dict[str, Any]
 
 

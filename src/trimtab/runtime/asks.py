@@ -5,7 +5,7 @@ Read strictly: what two readers could understand differently is refused.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
@@ -55,6 +55,18 @@ def json_answer(value: Any, *, status: int = 200) -> Answer:
 def refusal(status: HTTPStatus, code: str, message: str) -> Answer:
     """An error as JSON: a code for programs, a sentence for people."""
     return json_answer({"code": code, "message": message}, status=status)
+
+
+def unserved(ask: Ask, routes: Iterable[str]) -> Answer:
+    """The answer where nobody answers: each route is a verb and a path."""
+    verbs = [each.partition(" ") for each in routes]
+    allowed = ", ".join(verb for verb, _, path in verbs if path == ask.path)
+    if not allowed:
+        sentence = f"There is nothing at {ask.path[:200]}."
+        return refusal(HTTPStatus.NOT_FOUND, "not-found", sentence)
+    sentence = f"{ask.path} is asked with {allowed}."
+    answer = refusal(HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", sentence)
+    return msgspec.structs.replace(answer, headers=(("Allow", allowed),))
 
 
 class Bad(Exception):

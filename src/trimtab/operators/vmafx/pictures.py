@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trimtab.operators.vmafx.problems import ToolFailed
 from trimtab.operators.vmafx.scores import Score
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _BEST = 100.0
@@ -32,7 +37,17 @@ def sparkline(frames: Sequence[float], *, width: int = 60) -> str:
 
 
 def plot(found: Score, to: Path, *, title: str) -> None:
-    """Draw the score of each frame into a file; its ending says the format.
+    """Draw the score of each frame. Errors: those of :func:`picture`."""
+    with picture(to, size=(9, 3)) as figure:
+        axes = figure.subplots()
+        axes.plot(found.frames, linewidth=0.8)
+        axes.axhline(found.vmaf, linestyle=":", linewidth=0.8)
+        axes.set(xlabel="frame", ylabel="VMAF", title=title, ylim=(0, _BEST))
+
+
+@contextmanager
+def picture(to: Path, *, size: tuple[float, float]) -> Iterator[Figure]:
+    """What is drawn in the block goes into a file, whose ending says the format.
 
     Errors: :class:`ToolFailed` without matplotlib, or where nothing can be written.
     """
@@ -43,11 +58,8 @@ def plot(found: Score, to: Path, *, title: str) -> None:
             "A plot needs matplotlib and there is none here: run pip install "
             "'trimtab[plot]'."
         ) from None
-    figure = Figure(figsize=(9, 3), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(found.frames, linewidth=0.8)
-    axes.axhline(found.vmaf, linestyle=":", linewidth=0.8)
-    axes.set(xlabel="frame", ylabel="VMAF", title=title, ylim=(0, _BEST))
+    figure = Figure(figsize=size, layout="constrained")
+    yield figure
     try:
         figure.savefig(to)
     except (OSError, ValueError) as error:

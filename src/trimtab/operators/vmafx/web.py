@@ -24,7 +24,7 @@ from trimtab.operators.vmafx.direct import Scoring
 from trimtab.operators.vmafx.guarding import BadRequest, Guard, code_of
 from trimtab.operators.vmafx.scaling.external import ROOT, External
 from trimtab.operators.vmafx.wire import scoring_pb2 as wire
-from trimtab.runtime.asks import Answer, Ask, json_answer, refusal
+from trimtab.runtime.asks import Answer, Ask, json_answer, refusal, unserved
 from trimtab.runtime.serving import Connection, Limits
 
 LIMITS: Final = Limits(connections=512, body=1 << 20)
@@ -83,7 +83,7 @@ class Web:
         if self._external is not None and ask.path.startswith(ROOT):
             return self._external.answer(ask)
         if call is None:
-            return self._unserved(ask)
+            return unserved(ask, self.routes)
         if method in roles.OPEN:
             return await call(ask)
         try:
@@ -92,19 +92,6 @@ class Web:
                 return await call(ask)
         except TrimtabError as error:
             return _refused(error)
-
-    def _unserved(self, ask: Ask) -> Answer:
-        verbs = [each.partition(" ") for each in self.routes]
-        allowed = ", ".join(verb for verb, _, path in verbs if path == ask.path)
-        if not allowed:
-            sentence = f"There is nothing at {ask.path}."
-            return refusal(HTTPStatus.NOT_FOUND, "not-found", sentence)
-        answer = refusal(
-            HTTPStatus.METHOD_NOT_ALLOWED,
-            "method-not-allowed",
-            f"{ask.path} is asked with {allowed}.",
-        )
-        return msgspec.structs.replace(answer, headers=(("Allow", allowed),))
 
     async def _score(self, ask: Ask) -> Answer:
         try:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from trimtab.operators.vmafx.pictures import sparkline
-from trimtab.operators.vmafx.problems import ToolFailed
+from trimtab.operators.vmafx.pictures import picture, sparkline
 from trimtab.operators.vmafx.training.kinds import (
     Gate,
     Outcome,
@@ -103,29 +102,14 @@ class Course:
 
 
 def plot(course: Course, to: Path, *, title: str) -> None:
-    """Draw the loss above and the gates below; the file's ending says the format.
-
-    Errors: :class:`ToolFailed` without matplotlib, or where nothing can be written.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ToolFailed(
-            "A plot needs matplotlib and there is none here: run pip install "
-            "'trimtab[plot]'."
-        ) from None
-    figure = Figure(figsize=(9, 6), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True)
-    above.plot(*_columns(course.losses), linewidth=1.0)
-    above.set(ylabel="loss", title=title)
-    if course.losses and min(loss for _, loss in course.losses) > 0:
-        above.set_yscale("log")
-    _draw_gates(below, course.judged)
-    try:
-        figure.savefig(to)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ToolFailed(f"{to} cannot be written: {reason.rstrip('.')}.") from error
+    """Draw the loss above and the gates below. Errors: those of ``picture``."""
+    with picture(to, size=(9, 6)) as figure:
+        above, below = figure.subplots(2, 1, sharex=True)
+        above.plot(*_columns(course.losses), linewidth=1.0)
+        above.set(ylabel="loss", title=title)
+        if course.losses and min(loss for _, loss in course.losses) > 0:
+            above.set_yscale("log")
+        _draw_gates(below, course.judged)
 
 
 def _draw_gates(axes: Axes, judged: list[Judged]) -> None:

@@ -27,7 +27,7 @@ from trimtab.operators.vmafx.training.checkpoints import LAST_GOOD
 from trimtab.operators.vmafx.training.intake import Busy, Intake
 from trimtab.operators.vmafx.training.problems import TrainingError, UnknownVersion
 from trimtab.operators.vmafx.training.samples import LONGEST_LINE, MOST_LINES, lines
-from trimtab.runtime.asks import Answer, Ask, json_answer, refusal
+from trimtab.runtime.asks import Answer, Ask, json_answer, refusal, unserved
 from trimtab.runtime.serving import Connection, Limits
 
 LIMITS: Final = Limits(connections=128, body=4 << 20, read=10.0)
@@ -60,7 +60,7 @@ class Doors:
         """The answer to any request."""
         call = self._routes.get(f"{ask.method} {ask.path}")
         if call is None:
-            return self._unserved(ask)
+            return unserved(ask, self._routes)
         try:
             return await call(ask)
         except UnknownVersion as error:
@@ -72,19 +72,6 @@ class Doors:
         except OSError as error:
             why = f"The disk refused it ({error.strerror}): ask again."
             return refusal(HTTPStatus.SERVICE_UNAVAILABLE, "disk", why)
-
-    def _unserved(self, ask: Ask) -> Answer:
-        verbs = [each.partition(" ") for each in self._routes]
-        allowed = ", ".join(verb for verb, _, path in verbs if path == ask.path)
-        if not allowed:
-            sentence = f"There is nothing at {ask.path[:200]}."
-            return refusal(HTTPStatus.NOT_FOUND, "not-found", sentence)
-        answer = refusal(
-            HTTPStatus.METHOD_NOT_ALLOWED,
-            "method-not-allowed",
-            f"{ask.path} is asked with {allowed}.",
-        )
-        return msgspec.structs.replace(answer, headers=(("Allow", allowed),))
 
     async def _status(self, ask: Ask) -> Answer:
         return json_answer(self._intake.status)
