@@ -38,6 +38,7 @@ from trimtab.client.calling import Caller, Place
 from trimtab.kinds import ServiceAccount
 from trimtab.operators.vmafx import commands, tools
 from trimtab.operators.vmafx.kinds import Run, VmafxJob, VmafxJobSpec, VmafxNode
+from trimtab.operators.vmafx.scaling.kinds import VmafxNodeSet
 from trimtab.operators.vmafx.scoring import MODEL
 from trimtab.operators.vmafx.tenancy.kinds import VmafxTenant
 from trimtab.operators.vmafx.training.kinds import VmafxModelTraining
@@ -87,7 +88,8 @@ class Bench:
 
     async def furnish(self) -> Path:
         """Kinds, a namespace, and an account for nodes; the file of its token."""
-        await install(self.client, VmafxJob, VmafxNode, VmafxModelTraining, VmafxTenant)
+        kinds = (VmafxModelTraining, VmafxNodeSet, VmafxTenant)
+        await install(self.client, VmafxJob, VmafxNode, *kinds)
         await self.client.create(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}
         )

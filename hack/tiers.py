@@ -69,7 +69,7 @@ TIERS = {
         Tier(
             "long",
             60,
-            ("-m", "long", "--cluster=real", "--timeout=3600"),
+            ("-m", "long", "--cluster=real", "--timeout=3600", *TWO),
             evidence=True,
         ),
     )
