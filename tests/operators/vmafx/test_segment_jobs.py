@@ -141,6 +141,7 @@ async def test_segments_of_a_job_that_is_over_are_not_scored_even_without_an_ope
             await eventually(stopped)
 
 
+@pytest.mark.long
 @pytest.mark.cluster("real")
 @pytest.mark.timeout(120)
 async def test_a_killed_segment_is_scored_again_alone_and_the_rest_never_again(
