@@ -37,6 +37,7 @@ from trimtab.operators.vmafx.training.kinds import (
     VmafxModelTrainingSpec,
     VmafxModelTrainingStatus,
 )
+from trimtab.operators.vmafx.training.mirror import SaidGate, SaidHistory, SaidJudged
 from trimtab.operators.vmafx.training.podspec import TrainerSettings, settings_of
 from trimtab.operators.vmafx.training.wanted import takes
 from trimtab.operators.vmafx.wire import controller_pb2 as messages
@@ -348,6 +349,22 @@ def test_a_course_tells_each_version_and_each_refusal_once() -> None:
     lost = {**kept, "gate": failed}
     assert course.add(told(4, 8.0, **lost)) == ["Forgotten: It is worse. RMSE 9.0."]
     assert course.losses == [(1, 9.0), (2, 4.0), (3, 3.0), (4, 8.0)]
+    assert [each.version for each in course.judged] == ["v000001", ""]
+
+
+def test_a_version_is_that_of_the_gate_which_it_passed() -> None:
+    course = Course()
+    lost = {"modelVersion": "v000001", "gate": Gate(outcome="failed", rmse=9.0)}
+    course.add(told(9, 8.0, **lost))  # it came too late to see more
+    passed, failed = SaidGate(passed=True), SaidGate(outcome="failed", rmse=9.0)
+    past = [SaidJudged(4, passed), SaidJudged(9, failed)]
+    course.recall(SaidHistory(losses=[(4, 1.0)], gates=past))
+    assert [(each.steps, each.version) for each in course.judged] == [
+        (4, "v000001"),
+        (9, ""),
+    ]
+    course.recall(SaidHistory(gates=[SaidJudged(1, passed), *past]))
+    assert {each.version for each in course.judged} == {""}, "nobody knows whose it is"
 
 
 def test_a_long_course_stays_small() -> None:

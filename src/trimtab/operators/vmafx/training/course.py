@@ -31,11 +31,12 @@ _MARKS: Final[dict[Outcome, tuple[str, str]]] = {
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """One gate, and at which step it was."""
+    """One gate, at which step it was, and the version that it made."""
 
     steps: int
     gate: Gate
     version: str
+    """Empty if it made none, or nobody saw which."""
 
 
 class Course:
@@ -79,7 +80,8 @@ class Course:
         last = self.judged[-1] if self.judged else None
         is_new = gate is not None and (last is None or last.gate != gate)
         if gate is not None and is_new:
-            self.judged.append(Judged(status.steps, gate, version))
+            kept = version if gate.passed else ""
+            self.judged.append(Judged(status.steps, gate, kept))
         if version and version not in self.versions:
             self.versions.append(version)
             told = f": {figures(gate)}" if gate is not None and gate.passed else ""
@@ -91,12 +93,12 @@ class Course:
     def recall(self, past: SaidHistory) -> None:
         """Take what the trainer itself knows of the past in place of what was seen."""
         self.losses = [*past.losses]
-        versions = {
-            (each.gate.rmse, each.gate.plcc): each.version for each in self.judged
-        }
         found = [(each.step, gate_of(each.gate)) for each in past.gates]
+        # Each gate that was passed made a version; if all were seen, these are theirs.
+        every = sum(gate.passed for _, gate in found) == len(self.versions)
+        names = iter(self.versions if every else ())
         self.judged = [
-            Judged(step, gate, versions.get((gate.rmse, gate.plcc), ""))
+            Judged(step, gate, next(names, "") if gate.passed else "")
             for step, gate in found
         ]
 
