@@ -101,6 +101,13 @@ def test_a_cancelled_job_stops_at_once_when_nothing_goes_wrong() -> None:
         assert not report.violations, told(report)
 
 
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", [391])
+def test_a_seed_that_broke_a_law_once_breaks_none(seed: int) -> None:
+    search = Search(studio_scenario())
+    no_law_is_broken(search, [search.plan(seed)])
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("of_people", [False, True])

@@ -247,9 +247,7 @@ class Node:
         self, session: Session, job: wire.Job, trainers: Iterable[wire.Trainer]
     ) -> None:
         """Score a job and report it, whatever becomes of it."""
-        for (uid, _), older in self._work.items():
-            if uid == job.id:
-                older.stop()  # who gives it away anew has given up that one
+        older = [each for (uid, _), each in self._work.items() if uid == job.id]
         work = self._work[job.id, job.attempt] = _Work(job)
         report = wire.ReportResultRequest(
             node_id=session.id,
@@ -259,8 +257,10 @@ class Node:
             final=True,
         )
         try:
-            async with asyncio.TaskGroup() as group:
-                work.task = group.create_task(self._score(work))
+            await _broken_off(older)
+            if not work.unwanted:
+                async with asyncio.TaskGroup() as group:
+                    work.task = group.create_task(self._score(work))
             if work.found is not None:
                 _fill(report, work.found)
                 self._teach(work, trainers)
@@ -327,6 +327,15 @@ class Node:
 def _segment(job: wire.Job) -> Segment | None:
     part = job.segment
     return Segment(part.index, part.of) if job.HasField("segment") else None
+
+
+async def _broken_off(older: list[_Work]) -> None:
+    """End attempts that were given up: whoever gives a job away anew has done that."""
+    tasks = [each.task for each in older if each.task is not None]
+    for each in older:
+        each.stop()
+    if tasks:
+        await asyncio.wait(tasks)
 
 
 def _fill(report: wire.ReportResultRequest, found: Score | ScoringError) -> None:
