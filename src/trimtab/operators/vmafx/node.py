@@ -270,7 +270,9 @@ class Node:
             await self._tell(report)
             raise
         finally:
-            del self._work[job.id, job.attempt]
+            # The same attempt may have come twice: then the later one is there.
+            if self._work.get((job.id, job.attempt)) is work:
+                del self._work[job.id, job.attempt]
 
     def _teach(self, work: _Work, trainers: Iterable[wire.Trainer]) -> None:
         """Offer what was found to who learns from it."""
