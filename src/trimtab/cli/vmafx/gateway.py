@@ -64,6 +64,18 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "certificate for them, and publishes whom to trust in the ConfigMap "
         "vmafx-gateway",
     )
+    _add_trust(made)
+    made.add_argument(
+        "--score", action="store_true", help="score as well, while callers wait"
+    )
+    made.add_argument("--ffmpeg", default="", help="the ffmpeg to measure with")
+    made.add_argument(
+        "--log", default="info", choices=("debug", "info", "warning", "error")
+    )
+
+
+def _add_trust(made: argparse.ArgumentParser) -> None:
+    """What may be scored, and who may ask for it."""
     made.add_argument(
         "--root",
         action="append",
@@ -84,13 +96,6 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "--no-auth",
         action="store_true",
         help="let everybody do everything: on loopback only",
-    )
-    made.add_argument(
-        "--score", action="store_true", help="score as well, while callers wait"
-    )
-    made.add_argument("--ffmpeg", default="", help="the ffmpeg to measure with")
-    made.add_argument(
-        "--log", default="info", choices=("debug", "info", "warning", "error")
     )
 
 

@@ -73,6 +73,14 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         help="how long it may finish what it has when it is to stop; the rest it gives "
         "back (default: $VMAFX_NODE_PATIENCE, else 20)",
     )
+    _add_keeping(made, environment)
+    made.add_argument(
+        "--log", default="info", choices=("debug", "info", "warning", "error")
+    )
+
+
+def _add_keeping(made: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """What becomes of its scores besides: who learns from them, and what is kept."""
     made.add_argument(
         "--label",
         action="append",
@@ -95,9 +103,6 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         metavar="MIB",
         default=1024,
         help="how much it may hold (default: %(default)s)",
-    )
-    made.add_argument(
-        "--log", default="info", choices=("debug", "info", "warning", "error")
     )
 
 

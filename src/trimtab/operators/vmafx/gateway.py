@@ -139,13 +139,6 @@ class _Replica:
         self._options = options
         self._now = now
         self.cache = Cache(client, random=random)
-        places = Scope(namespaces=(options.namespace,))
-        nodes = Nodes(
-            client,
-            self.cache.informer(VmafxNode, places, indexes=(BY_SESSION,)),
-            namespace=options.namespace,
-            random=random,
-        )
         tenancy = options.tenancy
         self._registry = Registry(
             home=options.namespace,
@@ -154,16 +147,7 @@ class _Replica:
             provider=tenancy.provider if tenancy else None,
         )
         self._metrics = GatewayMetrics(tenant_of=self._registry.tenant_of)
-        self.desk = Desk(
-            client,
-            jobs=self.cache.informer(VmafxJob, options.scope, indexes=(BY_UID,)),
-            nodes=nodes,
-            now=now,
-            lease=options.lease,
-            told=self._metrics.step,
-            tenant_of=self._registry.tenant_of,
-            share_of=self._registry.share_of,
-        )
+        self.desk = self._made_desk(client, random)
         self.wanted = Wanted(
             client,
             scope=options.scope,
@@ -173,17 +157,7 @@ class _Replica:
         self.joining = Joining(client, self.desk, now=now)
         self._metrics.watch(self.desk, now=now, problem=self._unready)
         self._metrics.all.add(lambda: of_client(client.statistics()))
-        self.tenants: Open | None = None
-        if tenancy is not None:
-            self.tenants = Open(
-                self._registry,
-                tenancy=tenancy,
-                client=client,
-                cache=self.cache,
-                namespace=options.namespace,
-                now=now,
-                changed=self.desk.regroup,
-            )
+        self.tenants = self._opened(client, tenancy) if tenancy else None
         self._guard = Guard(
             judge,
             namespace=options.namespace,
@@ -198,6 +172,37 @@ class _Replica:
             registry=self._registry,
             now=now,
             learning=self.wanted.by,
+        )
+
+    def _made_desk(self, client: Client, random: Random) -> Desk:
+        options = self._options
+        places = Scope(namespaces=(options.namespace,))
+        nodes = Nodes(
+            client,
+            self.cache.informer(VmafxNode, places, indexes=(BY_SESSION,)),
+            namespace=options.namespace,
+            random=random,
+        )
+        return Desk(
+            client,
+            jobs=self.cache.informer(VmafxJob, options.scope, indexes=(BY_UID,)),
+            nodes=nodes,
+            now=self._now,
+            lease=options.lease,
+            told=self._metrics.step,
+            tenant_of=self._registry.tenant_of,
+            share_of=self._registry.share_of,
+        )
+
+    def _opened(self, client: Client, tenancy: Tenancy) -> Open:
+        return Open(
+            self._registry,
+            tenancy=tenancy,
+            client=client,
+            cache=self.cache,
+            namespace=self._options.namespace,
+            now=self._now,
+            changed=self.desk.regroup,
         )
 
     def work(self) -> list[Coroutine[Any, Any, None]]:
