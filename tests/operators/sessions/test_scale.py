@@ -29,6 +29,9 @@ from trimtab.testing.operating import Running
 pytestmark = pytest.mark.cluster("embedded", "real")
 MOST = 25
 """Calls that a start may take, a new project's included."""
+FOLLOWS = ("list", "watch", "discover")
+"""Calls of caches, which go on for as long as the operator runs: when each watch begins
+after its list is not a matter of the start."""
 
 
 @pytest.fixture
@@ -89,7 +92,7 @@ async def test_faults_a_and_b_nothing_is_listed_again_and_who_waits_asks_nothing
         await at_rest(run)
         after = calls(run)
         assert after["list"] == before["list"]
-        assert (after - before).total() <= MOST
+        assert sum(after[each] for each in after if each not in FOLLOWS) <= MOST
         seen = last_look(run, here, "one")
         # Others come and go meanwhile; this one is not looked at for it.
         await here.start("two")
