@@ -6,11 +6,13 @@ import os
 import shutil
 from array import array
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from trimtab.operators.vmafx import reuse as reusing
 from trimtab.operators.vmafx.node import Scorer
 from trimtab.operators.vmafx.problems import ToolFailed
 from trimtab.operators.vmafx.reuse import Reuse
@@ -18,6 +20,11 @@ from trimtab.operators.vmafx.scores import Score
 from trimtab.operators.vmafx.scoring import MODEL, score
 from trimtab.operators.vmafx.segments import Part, Segment
 from trimtab.operators.vmafx.tools import Ffmpeg
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
 
 SCORE = Score(
     vmaf=90.0,
@@ -88,7 +95,7 @@ async def test_the_same_clips_cost_no_second_run_whatever_they_are_called(
             clips = (reference, distorted)
             return await score(*clips, ffmpeg=tool, model=model, segment=segment)
 
-        return Reuse(kept, tool="a").scorer(measured)
+        return Reuse(kept, tool="a", now=now).scorer(measured)
 
     first = await asked(by(ffmpeg), (reference, distorted))
     copies = (tmp_path / "one.mp4", tmp_path / "two.mp4")
@@ -103,7 +110,7 @@ async def test_the_same_clips_cost_no_second_run_whatever_they_are_called(
 
 async def test_anything_else_is_scored(pair: tuple[Path, Path]) -> None:
     kept, measuring = pair[0].parent / "kept", Measuring()
-    reuse = Reuse(kept, tool="a")
+    reuse = Reuse(kept, tool="a", now=now)
     scorer = reuse.scorer(measuring)
     assert await asked(scorer, pair) == SCORE
     assert await asked(scorer, pair) == replace(SCORE, reused=True)
@@ -112,7 +119,7 @@ async def test_anything_else_is_scored(pair: tuple[Path, Path]) -> None:
     await asked(scorer, pair, segment=Segment(0, 2))
     await asked(scorer, pair, segment=Segment(1, 2))
     await asked(scorer, (pair[1], pair[0]))
-    await asked(Reuse(kept, tool="b").scorer(measuring), pair)
+    await asked(Reuse(kept, tool="b", now=now).scorer(measuring), pair)
     before = pair[0].stat()
     pair[0].write_text("Reference")
     os.utime(pair[0], ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -121,12 +128,31 @@ async def test_anything_else_is_scored(pair: tuple[Path, Path]) -> None:
     assert (reuse.counts.hits, reuse.counts.misses) == (1, 6)
 
 
+@pytest.mark.parametrize(("age", "times"), [(0.5, 2), (60.0, 1)])
+async def test_what_a_file_contains_is_remembered_only_when_its_times_can_be_believed(
+    pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, age: float, times: int
+) -> None:
+    changed = round((now().timestamp() - age) * 1e9)
+
+    def mark(file: int) -> tuple[int, int, int, int, int]:
+        """As on a file system whose times do not show that it was written again."""
+        return (0, os.fstat(file).st_ino, 9, changed, changed)
+
+    monkeypatch.setattr(reusing, "_mark", mark)
+    measuring = Measuring()
+    scorer = Reuse(pair[0].parent / "kept", tool="a", now=now).scorer(measuring)
+    await asked(scorer, pair)
+    pair[0].write_text("Reference")
+    await asked(scorer, pair)
+    assert measuring.times == times
+
+
 @pytest.mark.parametrize("damage", [lambda content: content[:-1], bytes.upper, bytes])
 async def test_a_damaged_entry_is_as_if_it_were_not_there(
     pair: tuple[Path, Path], damage: Callable[[bytes], bytes]
 ) -> None:
     kept, measuring = pair[0].parent / "kept", Measuring()
-    reuse = Reuse(kept, tool="a")
+    reuse = Reuse(kept, tool="a", now=now)
     scorer = reuse.scorer(measuring)
     await asked(scorer, pair)
     (entry,) = kept.iterdir()
@@ -140,7 +166,7 @@ async def test_no_more_is_kept_than_may_be_and_what_was_not_used_goes_first(
     pair: tuple[Path, Path],
 ) -> None:
     kept, measuring = pair[0].parent / "kept", Measuring()
-    scorer = Reuse(kept, tool="a", most_entries=2).scorer(measuring)
+    scorer = Reuse(kept, tool="a", now=now, most_entries=2).scorer(measuring)
     for index in range(2):
         await asked(scorer, pair, segment=Segment(index, 9))
         (newest,) = kept.iterdir() if index == 0 else (max(kept.iterdir(), key=_used),)
@@ -151,10 +177,10 @@ async def test_no_more_is_kept_than_may_be_and_what_was_not_used_goes_first(
     assert (await asked(scorer, pair, segment=Segment(0, 9))).reused
     assert not (await asked(scorer, pair, segment=Segment(1, 9))).reused
     size = next(kept.iterdir()).stat().st_size
-    small = Reuse(kept, tool="a", most_bytes=size).scorer(measuring)
+    small = Reuse(kept, tool="a", now=now, most_bytes=size).scorer(measuring)
     await asked(small, pair, segment=Segment(3, 9))
     assert sum(each.stat().st_size for each in kept.iterdir()) <= size
-    tiny = Reuse(kept, tool="a", most_bytes=size // 2).scorer(measuring)
+    tiny = Reuse(kept, tool="a", now=now, most_bytes=size // 2).scorer(measuring)
     await asked(tiny, pair, segment=Segment(4, 9))
     assert not (await asked(tiny, pair, segment=Segment(4, 9))).reused
 
@@ -170,14 +196,14 @@ async def test_a_clip_that_changes_while_it_is_scored_is_not_kept(
         pair[1].write_text("other")
 
     kept = pair[0].parent / "kept"
-    reuse = Reuse(kept, tool="a")
+    reuse = Reuse(kept, tool="a", now=now)
     await asked(reuse.scorer(Measuring(meanwhile=change)), pair)
     assert list(kept.iterdir()) == []
 
 
 async def test_what_is_not_a_file_is_left_to_who_measures(tmp_path: Path) -> None:
     measuring = Measuring()
-    reuse = Reuse(tmp_path / "kept", tool="a")
+    reuse = Reuse(tmp_path / "kept", tool="a", now=now)
     scorer = reuse.scorer(measuring)
     for clip in ("http://h/a.mp4", str(tmp_path / "nothing"), ""):
         await scorer(clip, clip, model=MODEL, progress=lambda done, expected: None)
@@ -190,4 +216,4 @@ def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path) -> None:
     shared.mkdir()
     shared.chmod(0o777)
     with pytest.raises(PermissionError, match="by others"):
-        Reuse(shared, tool="a")
+        Reuse(shared, tool="a", now=now)

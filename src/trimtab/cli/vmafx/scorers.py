@@ -54,6 +54,7 @@ async def _reuse(tool: Ffmpeg, folder: Path, most_bytes: int) -> Reuse | None:
     """Scores from before; None, and a warning, where the folder cannot be used."""
     import asyncio
     import logging
+    from datetime import UTC, datetime
 
     from trimtab.operators.vmafx.reuse import Reuse, digest
 
@@ -61,7 +62,9 @@ async def _reuse(tool: Ffmpeg, folder: Path, most_bytes: int) -> Reuse | None:
         # Of the program itself: two of one version may have been built differently.
         built = await asyncio.to_thread(digest, Path(tool.path))
         name = f"{tool.version} {built}"
-        return Reuse(folder, tool=name, most_bytes=most_bytes)
+        return Reuse(
+            folder, tool=name, now=lambda: datetime.now(UTC), most_bytes=most_bytes
+        )
     except OSError as error:
         log = logging.getLogger(__name__)
         log.warning("No score is kept for another time: %s", error)

@@ -15,6 +15,7 @@ import tempfile
 import threading
 from array import array
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ MOST_ENTRIES = 10_000
 _FORM = "1"
 _HASH = 32
 _MOST_KNOWN = 256
+# Seconds after which a change of a file shows in its times on every file system.
+_SETTLED = 3.0
 
 # Which file it is, and that nobody has written to it since.
 _Mark = tuple[int, int, int, int, int]
@@ -65,6 +68,7 @@ class Reuse:
         folder: Path,
         *,
         tool: str,
+        now: Callable[[], datetime],
         most_bytes: int = MOST_BYTES,
         most_entries: int = MOST_ENTRIES,
     ) -> None:
@@ -75,6 +79,7 @@ class Reuse:
             raise PermissionError(f"{folder} can be written by others")
         self._folder = folder
         self._tool = tool
+        self._now = now
         self._most_bytes = most_bytes
         self._most_entries = most_entries
         # Threads look here; no more than a few hundred files are remembered.
@@ -142,6 +147,8 @@ class Reuse:
                 known = hashlib.file_digest(file, "sha256").digest()
                 if _mark(file.fileno()) != mark:
                     raise OSError(f"{path} is being written")
+        if self._now().timestamp() - mark[-1] / 1e9 < _SETTLED:
+            return known  # who writes to it now may leave its times as they are
         with self._lock:
             self._known[mark] = known
             if len(self._known) > _MOST_KNOWN:
