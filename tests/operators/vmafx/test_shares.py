@@ -298,6 +298,57 @@ async def test_a_node_that_waits_gets_what_a_limit_held_back_when_there_is_room(
         assert await made.pull(node, backends=("cpu",), wait=20.0) is None
 
 
+@pytest.mark.cluster("embedded", "real")
+async def test_a_job_that_a_node_was_to_get_when_it_broke_off_is_for_the_next(
+    cluster: Cluster,
+    namespace: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with (
+        platform(cluster, namespace, tmp_path) as here,
+        desk(here.client, namespace, Share()) as made,
+    ):
+        can = Capability(backends=("cpu",))
+        begun = await made.nodes.register("one", can, now=datetime.now(UTC))
+        node = await made.nodes.find(begun.id, begun.token)
+
+        def pull(group: asyncio.TaskGroup) -> asyncio.Task[VmafxJob | None]:
+            return group.create_task(made.pull(node, backends=("cpu",), wait=20.0))
+
+        def broken_off(_: object) -> None:
+            first.cancel()
+
+        async with asyncio.TaskGroup() as group:  # woken, and gone before it can ask
+            first = pull(group)
+            await eventually(lambda: len(made._pullers) == 1)
+            second = pull(group)
+            await eventually(lambda: len(made._pullers) == 2)
+            unheard = made.watch(broken_off)
+            await here.submit("woken", tmp_path / "a.mp4", tmp_path / "b.mp4")
+        unheard()
+        assert first.cancelled()
+        assert (found := second.result())
+        assert found.metadata.name == "woken"
+
+        claimed = asyncio.Event()
+
+        async def unanswered(*_: object) -> None:
+            claimed.set()
+            await asyncio.Event().wait()
+
+        async with asyncio.TaskGroup() as group:  # gone in the middle of the claim
+            with monkeypatch.context() as patched:
+                patched.setattr(made._runs, "swap", unanswered)
+                await here.submit("claimed", tmp_path / "a.mp4", tmp_path / "b.mp4")
+                first = pull(group)
+                await claimed.wait()
+                first.cancel()
+            second = pull(group)
+        assert (found := second.result())
+        assert found.metadata.name == "claimed"
+
+
 def completed(session: str) -> Callable[[VmafxJob], Run | None]:
     return lambda seen: claims.report(
         seen, session=session, attempt=1, now=datetime.now(UTC), score=1.0

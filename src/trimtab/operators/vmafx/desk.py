@@ -125,8 +125,7 @@ class Desk:
     def regroup(self) -> None:
         """Tenants have changed: what waits is shared out as they are now."""
         self._queue.regroup(now=asyncio.get_running_loop().time())
-        while self._pullers:
-            self._pullers.popleft().woken.set()
+        self._wake_all()
 
     async def pull(
         self,
@@ -151,6 +150,7 @@ class Desk:
             left = until - clock()
             if left <= 0 or not await self._wait(_Puller(backends, tenant), left):
                 return None
+        self._wake_all()  # it may have been woken for a job that is another's now
         return None
 
     def _leaves(self, node: VmafxNode) -> bool:
@@ -170,7 +170,7 @@ class Desk:
             claimed = await self._runs.swap(job, run)
         except (Stale, claims.NotFree):
             return None  # another desk gave it away; its watch tells the rest
-        except TrimtabError:
+        except (TrimtabError, asyncio.CancelledError):
             self._saw(job)  # nobody knows: it is offered again, as it was seen
             raise
         self._told("claimed", claimed)
@@ -184,6 +184,10 @@ class Desk:
                 await puller.woken.wait()
         except TimeoutError:
             return puller.woken.is_set() or (due is not None and due < seconds)
+        except asyncio.CancelledError:
+            if puller.woken.is_set():
+                self._wake_all()  # what it was woken for is for another
+            raise
         finally:
             if puller in self._pullers:
                 self._pullers.remove(puller)
@@ -387,6 +391,10 @@ class Desk:
                     self._pullers.remove(puller)
                     puller.woken.set()
                     break
+
+    def _wake_all(self) -> None:
+        while self._pullers:
+            self._pullers.popleft().woken.set()
 
     def _node_changed(self, change: Change[VmafxNode]) -> None:
         now = asyncio.get_running_loop().time()
