@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
@@ -20,6 +19,7 @@ from trimtab.operators.vmafx import claims
 from trimtab.operators.vmafx.kinds import Doing, Run, VmafxJob, VmafxNode
 from trimtab.operators.vmafx.leases import LEASE, Leases
 from trimtab.operators.vmafx.nodes import Nodes
+from trimtab.operators.vmafx.pullers import Pullers
 from trimtab.operators.vmafx.queue import JobQueue, Key
 from trimtab.operators.vmafx.scaling.demand import Demand, Kind, demand_of
 from trimtab.operators.vmafx.shares import Share
@@ -33,20 +33,6 @@ Step = Literal["submitted", "claimed", "reported", "ended"]
 reported, or the desk itself."""
 
 log = logging.getLogger(__name__)
-
-
-class _Puller:
-    """A node that waits for work, and what wakes it."""
-
-    def __init__(self, backends: Sequence[str], tenant: str) -> None:
-        self.backends = frozenset(backends)
-        self.tenant = tenant
-        self.woken = asyncio.Event()
-
-    def fits(self, backend: str, tenant: str) -> bool:
-        if self.tenant not in ("", tenant):
-            return False
-        return not backend or backend in self.backends
 
 
 class Desk:
@@ -83,7 +69,7 @@ class Desk:
         self._queue = JobQueue(tenant_of=tenant_of, share_of=share_of)
         self._leases = Leases(lease=lease)
         self._sweep = min(SWEEP, lease / 3)
-        self._pullers: deque[_Puller] = deque()
+        self._pullers = Pullers()
         # Sessions that wait for a cancellation, and what wakes them.
         self._listening: dict[str, asyncio.Event] = {}
         self._unwanted: set[Key] = set()
@@ -125,7 +111,7 @@ class Desk:
     def regroup(self) -> None:
         """Tenants have changed: what waits is shared out as they are now."""
         self._queue.regroup(now=asyncio.get_running_loop().time())
-        self._wake_all()
+        self._pullers.wake_all()
 
     async def pull(
         self,
@@ -148,9 +134,9 @@ class Desk:
                     return job
                 continue
             left = until - clock()
-            if left <= 0 or not await self._wait(_Puller(backends, tenant), left):
+            if left <= 0 or not await self._wait(backends, tenant, left):
                 return None
-        self._wake_all()  # it may have been woken for a job that is another's now
+        self._pullers.wake_all()  # what it was woken for may be for another
         return None
 
     def _leaves(self, node: VmafxNode) -> bool:
@@ -176,22 +162,12 @@ class Desk:
         self._told("claimed", claimed)
         return claimed
 
-    async def _wait(self, puller: _Puller, seconds: float) -> bool:
-        self._pullers.append(puller)
+    async def _wait(self, backends: Sequence[str], tenant: str, left: float) -> bool:
+        """Wait until there may be a job; whether it is worth asking again."""
         due = self._queue.due(asyncio.get_running_loop().time())
-        try:
-            async with asyncio.timeout(min(seconds, due) if due else seconds):
-                await puller.woken.wait()
-        except TimeoutError:
-            return puller.woken.is_set() or (due is not None and due < seconds)
-        except asyncio.CancelledError:
-            if puller.woken.is_set():
-                self._wake_all()  # what it was woken for is for another
-            raise
-        finally:
-            if puller in self._pullers:
-                self._pullers.remove(puller)
-        return True
+        soonest = min(left, due) if due else left
+        woken = await self._pullers.wait(backends, tenant=tenant, seconds=soonest)
+        return woken or soonest < left
 
     async def beat(
         self,
@@ -386,15 +362,7 @@ class Desk:
         """Wake one that waits for each of these; they are of the tenant of a job."""
         tenant = self.tenant_of(key[0]) if backends else ""
         for backend in backends:
-            for puller in self._pullers:
-                if puller.fits(backend, tenant):
-                    self._pullers.remove(puller)
-                    puller.woken.set()
-                    break
-
-    def _wake_all(self) -> None:
-        while self._pullers:
-            self._pullers.popleft().woken.set()
+            self._pullers.wake(backend, tenant=tenant)
 
     def _node_changed(self, change: Change[VmafxNode]) -> None:
         now = asyncio.get_running_loop().time()
