@@ -90,7 +90,7 @@ async def quiet(audit: Audit, *, seconds: float, within: float) -> list[Call]:
 
 
 @contextmanager
-def audited(folder: Path) -> Iterator[tuple[Options, Audit]]:
+def audited(folder: Path, *, collects: bool = False) -> Iterator[tuple[Options, Audit]]:
     """A server that logs what the measured program asks for, and its log."""
     policy, log = folder / "policy.json", folder / "audit.log"
     policy.write_text(json.dumps(POLICY))
@@ -101,12 +101,19 @@ def audited(folder: Path) -> Iterator[tuple[Options, Audit]]:
         "--audit-log-mode=blocking",
         "--audit-log-maxsize=10000",
         "--service-cluster-ip-range=10.0.0.0/16",  # a Service for each session
+        "--disable-admission-plugins=ServiceAccount",  # as many Pods name none
     )
     tokens = [
         Token(token=f"bench-{user}", user=user, groups=("system:masters",))
         for user in (USER, GATEWAY)
     ]
     options = Options(
-        apiserver_flags=flags, etcd_flags=("--unsafe-no-fsync",), tokens=tokens
+        apiserver_flags=flags,
+        etcd_flags=("--unsafe-no-fsync",),
+        controllers=collects,
+        controller_flags=(
+            "--controllers=serviceaccount-controller,garbage-collector-controller",
+        ),
+        tokens=tokens,
     )
     yield options, Audit(log)

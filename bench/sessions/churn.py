@@ -157,7 +157,7 @@ async def _runners() -> AsyncIterator[None]:
 async def churn(scale: Scale, *, minutes: float) -> int:
     """The memory of the operator while sessions come and go; 0 if it stays."""
     series: list[float] = []
-    async with site(scale) as here, _runners():
+    async with site(scale, collects=True) as here, _runners():
         async with operating(here.cluster, here.folder) as program:
             ends = time.monotonic() + minutes * 60
             people = [Life(here, number) for number in range(PEOPLE)]

@@ -55,11 +55,14 @@ def _phase(made: Written) -> tuple[Key, str]:
 
 
 @asynccontextmanager
-async def site(scale: Scale) -> AsyncIterator[Site]:
-    """A real server that holds all that a platform has, and that nobody operates."""
+async def site(scale: Scale, *, collects: bool = False) -> AsyncIterator[Site]:
+    """A real server that holds all that a platform has, and that nobody operates.
+
+    If it ``collects``, what belonged to an object that is gone goes as well.
+    """
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
-        options, audit = stack.enter_context(audited(folder))
+        options, audit = stack.enter_context(audited(folder, collects=collects))
         here = await stack.enter_async_context(cluster("real", options=options))
         config = load(kubeconfig=here.kubeconfig)
         client = await stack.enter_async_context(Client(config))

@@ -192,9 +192,9 @@ def embedded_plane(
     Errors: `ClusterError` with the end of its log when it ended or was not ready in
     time, or when the options have flags, which only real programs understand.
     """
-    if options.apiserver_flags or options.etcd_flags:
+    if options.apiserver_flags or options.etcd_flags or options.controller_flags:
         raise ClusterError(
-            "an embedded cluster takes no flags of kube-apiserver or etcd: use "
+            "an embedded cluster takes no flags of the real programs: use "
             "--cluster=real, or options without them."
         )
     with Keeper() as keeper:

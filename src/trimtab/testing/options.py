@@ -50,6 +50,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     etcd_flags: Sequence[str] = ()
     """Added after ours."""
 
+    controller_flags: Sequence[str] = ()
+    """Added after ours: `("--controllers=garbage-collector-controller",)`."""
+
     tokens: Sequence[Token] = ()
     """Users besides the administrator; RBAC says what they may do."""
 

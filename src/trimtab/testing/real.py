@@ -79,7 +79,7 @@ class ControlPlane:
         self._run(APISERVER, apiserver_flags(self._port, self._options))
         self._until(APISERVER, self._is_ready, deadline)
         if self._options.controllers:
-            self._run(CONTROLLERS, controller_flags())
+            self._run(CONTROLLERS, controller_flags(self._options))
             self._until(CONTROLLERS, self._has_service_account, deadline)
 
     def restart_apiserver(self) -> None:
@@ -220,7 +220,7 @@ def apiserver_flags(port: int, options: Options) -> list[str]:
     ]
 
 
-def controller_flags() -> list[str]:
+def controller_flags(options: Options) -> list[str]:
     """How kube-controller-manager is started: alone, and not held back."""
     return [
         "--kubeconfig=controller-manager.kubeconfig",
@@ -233,6 +233,7 @@ def controller_flags() -> list[str]:
         "--cluster-signing-cert-file=ca.crt",
         "--cluster-signing-key-file=ca.key",
         "--use-service-account-credentials=true",
+        *options.controller_flags,
     ]
 
 
