@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from tests.pool.core_site import SMALL
+import pytest
+
+from tests.pool.core_site import SMALL, site
 from trimtab.api import Metadata, Quantity, crd
 from trimtab.pool import templates
-from trimtab.pool.kinds import KINDS, Shape, Worker, WorkerPool, WorkerPoolSpec
+from trimtab.pool.accounts import Accounts
+from trimtab.pool.kinds import (
+    KINDS,
+    Budgets,
+    Shape,
+    Worker,
+    WorkerPool,
+    WorkerPoolSpec,
+)
+from trimtab.pool.states import State
+from trimtab.pool.swapping import Rows
+from trimtab.testing import Cluster, eventually
 
 TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"app": "sql"}, "annotations": {"note": "x"}},
@@ -103,3 +117,40 @@ def test_people_can_read_what_workers_do() -> None:
         ["tl"],
         ["wc"],
     ]
+
+
+@pytest.mark.cluster("embedded", "real")
+async def test_the_slot_of_a_failed_spawn_is_free_only_when_its_row_is_over(
+    cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a write that was broken off before arrives in the middle of it."""
+    async with site(cluster, namespace) as here:
+        read, leave = Rows.read, Accounts.leave
+        late: list[str] = []
+        freed: list[State] = []
+
+        async def read_early(rows: Rows, worker: Worker) -> Worker:
+            found = await read(rows, worker)
+            name = worker.metadata.name
+            if name not in late:
+                late.append(name)
+                body = {"metadata": {"annotations": {"late": "write"}}}
+                await here.client.patch(Worker, name, body, namespace=namespace)
+            return found
+
+        async def left(
+            accounts: Accounts, pool: WorkerPool, tenant: str, names: Iterable[str]
+        ) -> None:
+            rows = {each.metadata.name: each for each in await here.workers()}
+            freed.extend(rows[name].status.state for name in names)
+            await leave(accounts, pool, tenant, names)
+
+        monkeypatch.setattr(Rows, "read", read_early)
+        monkeypatch.setattr(Accounts, "leave", left)
+        # There is no node, so no pod becomes ready.
+        budgets = Budgets(spawn=1, activation=1, acquire=1)
+        await here.pool(minIdle=1, maxWorkers=1, budgets=budgets)
+        async with here.replica():
+            await eventually(lambda: len(freed) > 0, within=20.0)
+        assert late
+        assert set(freed) == {State.RETIRED}

@@ -197,15 +197,18 @@ class Spawner:
 
     async def _retired(self, worker: Worker) -> bool:
         """Whether there is a row. It is ended, unless it became a worker after all."""
-        try:
-            worker = await self._parts.rows.read(worker)
-            if worker.status.state is State.SPAWNING:
+        while True:
+            try:
+                worker = await self._parts.rows.read(worker)
+            except Stale:
+                return False
+            if worker.status.state is not State.SPAWNING:
+                return True
+            with suppress(Stale):  # what was broken off last may arrive only now
                 await self._retirer.retire(
                     worker, Reason.SPAWN_FAILED, origin=Origin.SPAWNER
                 )
-            return True
-        except Stale as stale:
-            return stale.row is not None
+                return True
 
     def _failed(self, pool: Key, error: Exception) -> None:
         parts = self._parts
