@@ -247,24 +247,21 @@ class Kubelet:
         Nothing is said about it: the next kubelet will see what is there. What does not
         end in time, the warden kills.
         """
-        running = [
-            (each, each.process)
-            for run in self.runs.values()
-            for each in run.containers
-            if each.process is not None
-        ]
+        containers = [each for run in self.runs.values() for each in run.containers]
+        running = [each.process for each in containers if each.process is not None]
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
-        for _, process in running:
+        for process in running:
             process.signal(signal.SIGTERM)
-        if tasks:
-            await asyncio.wait(tasks)
-        if running:
-            exits = [process.exit for _, process in running]
-            await asyncio.wait(exits, timeout=self.options.farewell)
-        for each, _ in running:
-            each.close()
+        try:
+            if tasks:
+                await asyncio.wait(tasks)
+            if exits := [process.exit for process in running]:
+                await asyncio.wait(exits, timeout=self.options.farewell)
+        finally:
+            for each in containers:
+                each.close()
         self.recorder.stop()
 
 

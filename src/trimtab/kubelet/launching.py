@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -58,21 +59,20 @@ async def launch(
         site=site,
         message=place.folder / "messages" / name,
     )
-    group = _group(pod, container, site, restarts)
-    order = msgspec.structs.replace(
-        made.order, cgroups=group.members, tty=bool(container.tty)
-    )
     path = place.folder / "logs" / container.name / f"{restarts}.log"
-    log = Log(path, now=site.now, limits=site.options.logs)
-    _forget_logs(path.parent, restarts)
-    console = Console(log.write, stdin=bool(container.stdin), tty=order.tty)
-    try:
+    with ExitStack() as undo:
+        group = _group(pod, container, site, restarts)
+        undo.callback(group.remove)
+        order = msgspec.structs.replace(
+            made.order, cgroups=group.members, tty=bool(container.tty)
+        )
+        log = Log(path, now=site.now, limits=site.options.logs)
+        undo.callback(log.close)
+        _forget_logs(path.parent, restarts)
+        console = Console(log.write, stdin=bool(container.stdin), tty=order.tty)
+        undo.callback(console.drain)
         process = await site.warden.start(order, files=console.files)
-    except BaseException:
-        console.drain()
-        log.close()
-        group.remove()
-        raise
+        undo.pop_all()
     console.listen()
     return Launched(
         process=process,
