@@ -44,3 +44,14 @@ def test_it_is_told_in_words_and_numbers_that_json_has() -> None:
     assert said["secondsAgo"] == 3.5
     assert said["error"] == "no roof"
     assert told(reconciled(), now=103.5, clock=clock)["error"] is None
+
+
+def test_failures_are_counted_and_to_try_again_is_none() -> None:
+    history, key = History(), ("a", "x")
+    history.add(key, reconciled("retry", error="somebody else wrote first"))
+    assert history.failures(key) is None
+    history.add(key, reconciled("error", error="no roof"))
+    history.add(key, reconciled("retry", error="not yet"))
+    found = history.failures(key)
+    assert found is not None
+    assert (found.count, found.error) == (1, "no roof")

@@ -49,7 +49,8 @@ class History:
         last[key] = reconciled
         if len(last) > SIZE:
             del last[next(iter(last))]
-        if reconciled.error:
+        # To try again is no failure: somebody else wrote first, or it is too early.
+        if reconciled.error and reconciled.outcome != "retry":
             self._count(key, reconciled)
 
     def _count(self, key: Key, reconciled: Reconciled) -> None:
