@@ -2,8 +2,9 @@
 
 A small model is fitted to clips of one kind. A trainer runs in a pod of this machine
 and learns from jobs with clips of another kind; when it tells scores better than the
-base, it is kept. Then somebody sends samples that say the opposite: the gate throws
-them out. What happened is drawn.
+base, it is kept. Then a stranger sends samples that say the opposite, and is refused; a
+node that has the token sends them as well, and the gate throws them out. What happened
+is drawn.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 from random import Random
 
@@ -29,6 +31,7 @@ from trimtab.operators.vmafx.feedback import Sample, samples
 from trimtab.operators.vmafx.kinds import VmafxJob, VmafxJobSpec, VmafxNode
 from trimtab.operators.vmafx.training.calling import place_of
 from trimtab.operators.vmafx.training.kinds import VmafxModelTraining
+from trimtab.operators.vmafx.training.tokens import Key, bearer
 from trimtab.testing import install
 
 NAME = "model"
@@ -148,7 +151,7 @@ async def show(client: Client, kubeconfig: Path, *, plot: Path) -> None:
             await teach(client, folder)
             kept = await until(client, lambda it: it.status.modelVersion)
             print(f"{kept.status.modelVersion} was kept: {told(kept)}", flush=True)
-            await lie(kept, found)
+            await lie(client, kept, found)
             lied = await until(client, lambda it: it.status.rollbacks)
             print(f"Somebody lied, and was found out: {told(lied)}")
             print(f"{lied} is {lied.status.modelVersion} again.", flush=True)
@@ -190,12 +193,26 @@ async def teach(client: Client, folder: Path) -> None:
         await client.create(VmafxJob(metadata=metadata, spec=spec))
 
 
-async def lie(training: VmafxModelTraining, found: list[Sample]) -> None:
-    """Send false samples, as whoever reaches a trainer can."""
+async def lie(
+    client: Client, training: VmafxModelTraining, found: list[Sample]
+) -> None:
+    """Send false samples: first as a stranger, then as a node that has the token."""
+    key = Key(client, namespace=client.config.namespace)
+    await key.fresh()
     caller = Caller()
     try:
-        place = place_of(training.status.address)
-        body = opposite(found)
-        await caller.call(place, "POST", "/samples", body=body, within=30.0)
+        for token in ("", key.token(training)):
+            reply = await caller.call(
+                place_of(training.status.address),
+                "POST",
+                "/samples",
+                headers=bearer(token),
+                body=opposite(found),
+                within=30.0,
+            )
+            if reply.status == HTTPStatus.UNAUTHORIZED:
+                print(
+                    "A stranger's samples are refused; now those of a node that lies."
+                )
     finally:
         await caller.close()

@@ -19,6 +19,7 @@ ALLOWED = (
     "src/trimtab/client/incluster.py",
     "src/trimtab/client/kubeconfig.py",
     "src/trimtab/operators/sessions/app.py",
+    "src/trimtab/operators/vmafx/app.py",
     "src/trimtab/operators/vmafx/training/__main__.py",
 )
 CLOCKS = frozenset(

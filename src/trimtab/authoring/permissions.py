@@ -119,7 +119,7 @@ def rules_of(
     everywhere = _places(definitions)
     for need in operator.needed:
         rules.add(
-            everywhere,
+            (namespace,) if need.home else everywhere,
             need.kind,
             *need.verbs,
             subresource=need.subresource,

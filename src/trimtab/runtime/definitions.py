@@ -42,6 +42,15 @@ MANAGER_LIMIT = 96
 """Of the server's 128: an owner of status fields is added to the field manager."""
 
 
+def check_kind(given: object) -> None:
+    """Errors: ``TypeError`` for anything but a class of objects."""
+    if not (isinstance(given, type) and issubclass(given, Resource)):
+        raise TypeError(
+            f"{getattr(given, '__name__', repr(given))} is no kind; name a class of "
+            "objects, such as trimtab.kinds.ConfigMap or a Resource of your own."
+        )
+
+
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """A kind whose changes bring reconciles: the kind itself, a child, or another."""
 
@@ -55,6 +64,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """For kinds that are watched: which objects a change concerns."""
 
     def __post_init__(self) -> None:
+        check_kind(self.kind)
         self.scope.check(self.kind)
         if self.on_change is not None:
             Predicate(self.kind, self.on_change)
@@ -88,6 +98,8 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     subresource: str = ""
     names: tuple[str, ...] = ()
     """Only objects of these names; empty means any."""
+    home: bool = False
+    """Only in the namespace where the operator itself is."""
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,6 +165,7 @@ def owned_source(
 ) -> Source:
     """The children that an operator made: where its objects are, by its label."""
     owned = each if isinstance(each, Owned) else Owned(kind=each)
+    check_kind(owned.kind)
     beside = primary.scope if primary.kind.__resource__.namespaced else None
     narrowed = beside if owned.kind.__resource__.namespaced else None
     return Source(

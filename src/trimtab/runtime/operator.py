@@ -146,7 +146,11 @@ class Operator:
             leader=leader,
             when=when,
         )
+        return self._reconciler(kind, name, define)
 
+    def _reconciler(
+        self, kind: type[Resource], name: str, define: Callable[..., Definition]
+    ) -> Callable[[H], H]:
         def declare(handler: H) -> H:
             check_handler(handler, decorator="@reconciles")
             called = name or getattr(handler, "__name__", kind.kind.lower())
@@ -266,19 +270,27 @@ class Operator:
         *verbs: str,
         subresource: str = "",
         names: Iterable[str] = (),
+        home: bool = False,
     ) -> None:
         """Declare a permission that handlers use and ``trimtab rbac`` cannot see.
 
         ``app.needs(Secret, "get")``: what the declarations and the source show
         (children, statuses, ``ctx.delete(child)``) needs no such line. With ``names``
-        it holds for objects of these names only.
+        it holds for objects of these names only, and with ``home`` in the operator's
+        own namespace only.
         """
         if not verbs or not all(each.isalpha() and each.islower() for each in verbs):
             raise ValueError(
                 f"{verbs!r} are not verbs; write app.needs(Secret, 'get', 'list')."
             )
         self._needs.append(
-            Need(kind=kind, verbs=verbs, subresource=subresource, names=tuple(names))
+            Need(
+                kind=kind,
+                verbs=verbs,
+                subresource=subresource,
+                names=tuple(names),
+                home=home,
+            )
         )
 
     def opens(self, context: Callable[[], AbstractAsyncContextManager[object]]) -> None:

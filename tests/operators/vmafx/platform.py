@@ -212,7 +212,7 @@ async def platform(
     **options: Any,
 ) -> AsyncIterator[Platform]:
     """The operator in a namespace, and the means for the rest."""
-    app = make(**options)
+    app = make(random=random.SystemRandom(), **options)
     if not webhooks:
         app.webhooks = Declarations()
     async with (

@@ -29,6 +29,7 @@ from trimtab.operators.vmafx.training.kinds import (
     VmafxModelTraining,
     VmafxModelTrainingSpec,
 )
+from trimtab.operators.vmafx.training.tokens import Key, bearer
 from trimtab.testing import Cluster, eventually
 
 if TYPE_CHECKING:  # what learns takes a second to import, and not every test needs it
@@ -139,6 +140,7 @@ class School:
         kept = ConfigMap(metadata=metadata, binaryData={"model.onnx": model})
         await self.here.client.create(kept)
         wishes = {
+            "baseModel": f"configmap://{name}-base/model.onnx",
             "checkpoint": Checkpoint(
                 interval="100ms", minSamples=len(LESSONS) * FRAMES
             ),
@@ -149,11 +151,7 @@ class School:
         await self.here.client.create(
             VmafxModelTraining(
                 metadata=Metadata(name=name, namespace=where),
-                spec=VmafxModelTrainingSpec(
-                    baseModel=f"configmap://{name}-base/model.onnx",
-                    algorithm="online-sgd-ema",
-                    **wishes,
-                ),
+                spec=VmafxModelTrainingSpec(algorithm="online-sgd-ema", **wishes),
             )
         )
 
@@ -200,12 +198,25 @@ class School:
             await self.here.submit(name, *made, priority=len(pairs) - place)
         return names
 
-    async def send(self, name: str, known: Sequence[Sample]) -> int:
+    async def token(self, name: str) -> str:
+        """What is shown to a trainer, as whoever may read the key makes it."""
+        key = Key(self.here.client, namespace=self.here.namespace)
+        await key.fresh()
+        return key.token(await self.get(name))
+
+    async def send(
+        self, name: str, known: Sequence[Sample], *, token: str | None = None
+    ) -> int:
         """Bring samples to a trainer as a node does; how many it has for good."""
         address = (await self.get(name)).status.address
-        body = b"".join(msgspec.json.encode(each) + b"\n" for each in known)
+        shown = await self.token(name) if token is None else token
         reply = await self.caller.call(
-            place_of(address), "POST", "/samples", body=body, within=30.0
+            place_of(address),
+            "POST",
+            "/samples",
+            headers=bearer(shown),
+            body=b"".join(msgspec.json.encode(each) + b"\n" for each in known),
+            within=30.0,
         )
         return sum(each.ok for each in acks(reply.body))
 
@@ -255,12 +266,12 @@ class School:
 
 @asynccontextmanager
 async def school(
-    cluster: Cluster, namespace: str, folder: Path, films: Films
+    cluster: Cluster, namespace: str, folder: Path, films: Films, **kubelet: Any
 ) -> AsyncIterator[School]:
     """The platform and a machine for pods, while the block runs."""
     async with (
         platform(cluster, namespace, films.folder, environment=ENVIRONMENT) as here,
-        laptop(cluster, namespace, folder),
+        laptop(cluster, namespace, folder, **kubelet),
     ):
         made = School(here, films)
         try:

@@ -93,7 +93,7 @@ def what_people_see_is_so(server: Server) -> Iterable[str]:
 
 
 def people_scenario(studio: Studio, **changes: Any) -> Scenario:
-    app = make(environment={})
+    app = make(random=Random(1), environment={})
     app.webhooks = Declarations()  # nobody reviews in a simulation
     given: dict[str, Any] = {
         "operator": app,

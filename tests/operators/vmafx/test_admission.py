@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -67,7 +68,7 @@ async def test_whoever_cancels_a_job_is_not_held_up_by_its_inputs() -> None:
 
 
 def test_every_kind_is_asked_about_and_none_of_it_is_needed() -> None:
-    app = make()
+    app = make(random=Random(1))
     asked = {hook.kind for hook in app.webhooks.hooks}
     assert asked == {kind for kind in app.kinds() if kind.__resource__.group == GROUP}
     assert app.optional_webhooks

@@ -34,6 +34,7 @@ from trimtab.operators.vmafx.operator import make
 from trimtab.operators.vmafx.roots import Roots
 from trimtab.operators.vmafx.scaling import alerts, external
 from trimtab.operators.vmafx.scores import Score
+from trimtab.operators.vmafx.training import tokens
 from trimtab.pool.keyring import authority_name
 from trimtab.runtime.access import Reviews
 from trimtab.runtime.manager import Manager, ManagerOptions
@@ -63,22 +64,31 @@ def chart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return made
 
 
-def test_the_secret_that_a_gateway_may_read_is_its_own() -> None:
-    names = [right.names for right in programs.GATEWAY.rights if right.names]
-    assert names == [(authority_name("vmafx-gateway"),)]
+def test_the_secrets_that_a_gateway_may_read_are_its_own_and_the_trainers_key() -> None:
+    named = [right for right in programs.GATEWAY.rights if right.names]
+    assert {right.place for right in named} == {"home"}
+    assert {right.names: right.verbs for right in named} == {
+        (authority_name("vmafx-gateway"),): ("get", "patch"),
+        (tokens.SECRET,): ("get",),
+    }
 
 
 def test_the_operator_may_do_what_its_own_source_does_and_no_more() -> None:
     import trimtab.authoring.crds  # noqa: F401 - it is no part of the operator
 
-    app = make(environment={})
+    app = make(random=random.Random(1), environment={})
     app.webhooks = Declarations()
     rules = rules_of(app, namespace="home")
     granted = {(rule.group, rule.resource): set(rule.verbs) for rule in rules}
     kinds = ("jobs", "nodes", "nodesets", "modeltrainings", "tenants")
     assert {resource for _, resource in granted} == {
         *(f"vmafx{each}{part}" for each in kinds for part in ("", *PARTS)),
-        *("pods", "pods/finalizers", "services", "events", "leases"),
+        *("pods", "pods/finalizers", "services", "events", "leases", "secrets"),
+    }
+    secrets = [rule for rule in rules if rule.resource == "secrets"]
+    assert {(rule.place, rule.names, rule.verbs) for rule in secrets} == {
+        ("home", (), ("create",)),
+        ("home", (tokens.SECRET,), ("get",)),
     }
     verbs = {"get", "list", "watch", "create", "patch", "delete"}
     assert granted["vmafx.dev", "vmafxjobs"] == verbs
@@ -386,7 +396,7 @@ async def _granted(admin: Client, name: str) -> None:
 
 @asynccontextmanager
 async def _operating(who: Account, namespace: str) -> AsyncIterator[None]:
-    app = make()
+    app = make(random=random.Random(1))
     app.leader = False
     app.within((namespace,))  # what earlier tests left is none of its business
     manager = Manager(

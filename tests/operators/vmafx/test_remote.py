@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import grpc
@@ -18,6 +18,7 @@ from aiohttp import web
 import trimtab
 from tests.operators.vmafx.controllers import CODES, FakeController, controller
 from tests.operators.vmafx.platform import Platform, node, platform
+from tests.ports import unused_port
 from trimtab.api import Metadata
 from trimtab.api.times import rfc3339
 from trimtab.cache import Scope
@@ -89,12 +90,6 @@ async def desk(
 
 def at(port: int, **more: Any) -> Settings:
     return Settings(address=f"127.0.0.1:{port}", **more)
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 @pytest.mark.cluster("embedded", "real")
@@ -241,7 +236,7 @@ async def test_what_only_a_person_can_mend_is_asked_for_slowly(
 async def test_a_controller_that_is_away_is_found_when_it_comes(
     cluster: Cluster, namespace: str
 ) -> None:
-    port, made = free_port(), FakeController()
+    port, made = unused_port(), FakeController()
     async with desk(cluster, namespace, at(port)) as here:
         await here.submit()
         told = await here.reason("Reachable", "Unreachable")
@@ -286,7 +281,8 @@ async def test_cancelled_deleted_and_late_jobs_are_cancelled_there(
         for name in ("unwanted", "deleted"):
             await here.submit(name)
             await here.reason("Submitted", "Accepted", name)
-        await here.submit("late", deadlineSeconds=1)
+        await here.submit("late", deadlineSeconds=3)
+        await here.reason("Submitted", "Accepted", "late")
         cancel = {"spec": {"cancel": True}}
         await here.client.patch(VmafxJob, "unwanted", cancel, namespace=namespace)
         await here.client.delete(VmafxJob, "deleted", namespace=namespace)
@@ -295,7 +291,7 @@ async def test_cancelled_deleted_and_late_jobs_are_cancelled_there(
         late = await here.phase("Failed", "late")
     assert {job.status for job in made.jobs.values()} == {wire.CANCELLED}
     assert len(made.jobs) == 3
-    assert "deadline of 1 s" in late.status.message
+    assert "deadline of 3 s" in late.status.message
 
 
 async def test_who_knows_no_cancelled_jobs_is_shown_failed_ones(
@@ -374,12 +370,16 @@ def test_settings_that_make_no_sense_stop_the_operator_at_its_start(
     more: dict[str, str], sentence: str
 ) -> None:
     with pytest.raises(ConfigError, match=sentence):
-        make(environment={"VMAFX_CONTROLLER_GRPC_ADDR": "127.0.0.1:1", **more})
+        make(
+            random=Random(1),
+            environment={"VMAFX_CONTROLLER_GRPC_ADDR": "127.0.0.1:1", **more},
+        )
 
 
 def test_the_environment_chooses_the_mode() -> None:
     named = {"VMAFX_CONTROLLER_GRPC_ADDR": "a:1", "VMAFX_CONTROLLER_TOKEN": "secret"}
-    here, there = make(environment={}), make(environment=named)
+    here = make(random=Random(1), environment={})
+    there = make(random=Random(1), environment=named)
     assert here.opened != there.opened
     # Elsewhere, somebody else runs the trainers.
     owned = [[kind.owns for kind in app.controllers()] for app in (here, there)]

@@ -6,19 +6,17 @@ The trainer here is a script, so that it can be silent, repeat itself, and refus
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from tests.operators.vmafx.platform import platform
 from tests.operators.vmafx.school import ENVIRONMENT, Films, School
+from tests.operators.vmafx.trainers import play_kubelet, script
 from trimtab.client import NotFound
-from trimtab.kinds import Pod, Service
+from trimtab.kinds import Service
 from trimtab.operators.vmafx.kinds import VmafxNode
 from trimtab.operators.vmafx.tools import Ffmpeg
 from trimtab.operators.vmafx.training import podspec
@@ -27,81 +25,6 @@ from trimtab.operators.vmafx.wire import controller_pb2 as wire
 from trimtab.testing import Cluster, eventually
 
 pytestmark = pytest.mark.cluster("embedded", "real")
-
-
-class Script:
-    """A trainer that says what it is told to say."""
-
-    def __init__(self, host: str) -> None:
-        self.host = host
-        self.says: dict[str, Any] = {
-            "phase": "running",
-            "current_samples": 5,
-            "features": ["adm"],
-        }
-        self.asked = 0
-        self.told: list[str] = []
-
-    async def status(self, request: web.Request) -> web.Response:
-        self.asked += 1
-        return web.json_response(self.says)
-
-    async def steer(self, request: web.Request) -> web.Response:
-        body = await request.json()
-        self.told.append(f"{request.path} {body.get('version', '')}".strip())
-        if body.get("version") == "v000009":
-            return web.Response(status=404, text="There is no version v000009.")
-        self.says["phase"] = "paused" if request.path == "/pause" else "running"
-        return web.json_response({})
-
-    async def asked_again(self, times: int = 2) -> None:
-        """Wait until it was asked a few times more."""
-        until = self.asked + times
-        await eventually(lambda: self.asked >= until)
-
-
-@asynccontextmanager
-async def script(namespace: str) -> AsyncIterator[Script]:
-    numbers = sha256(namespace.encode()).digest()
-    made = Script(f"127.77.{numbers[0]}.{numbers[1] or 1}")
-    application = web.Application()
-    application.router.add_get("/status", made.status)
-    for path in ("/pause", "/resume", "/rollback"):
-        application.router.add_post(path, made.steer)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, made.host, PORT).start()
-    try:
-        yield made
-    finally:
-        await runner.cleanup()
-
-
-async def play_kubelet(here: School, name: str, host: str) -> Pod:
-    """Say of a pod that it runs, at an address."""
-
-    async def there() -> Pod | None:
-        try:
-            found = await here.pod(name)
-        except NotFound:
-            return None
-        return None if found.metadata.deletionTimestamp else found
-
-    pod = await eventually(there)
-    assert pod is not None
-    status = {
-        "phase": "Running",
-        "podIP": host,
-        "podIPs": [{"ip": host}],
-        "conditions": [{"type": "Ready", "status": "True"}],
-    }
-    return await here.here.client.patch(
-        Pod,
-        pod.metadata.name,
-        {"status": status},
-        namespace=pod.metadata.namespace,
-        subresource="status",
-    )
 
 
 @pytest.fixture

@@ -63,13 +63,13 @@ def training(name: str = "model", **spec: Any) -> VmafxModelTraining:
 
 
 def arguments(made: VmafxModelTraining) -> str:
-    container = wire(podspec.pod(made, TrainerSettings()))["spec"]["containers"][0]
-    return " ".join(container["args"])
+    pod = wire(podspec.pod(made, TrainerSettings(), digest="d"))
+    return " ".join(pod["spec"]["containers"][0]["args"])
 
 
 def test_the_same_training_is_the_same_pod_and_another_wish_another_one() -> None:
     def mark(**spec: Any) -> str:
-        made = podspec.pod(training(**spec), TrainerSettings())
+        made = podspec.pod(training(**spec), TrainerSettings(), digest="d")
         return made.metadata.annotations[podspec.SPEC_HASH]
 
     others = [
@@ -148,7 +148,8 @@ async def test_a_restricted_namespace_takes_the_pod(
     async with Client(load(kubeconfig=cluster.kubeconfig)) as client:
         await client.patch(Namespace, namespace, {"metadata": {"labels": level}})
         for storage in (Storage(), Storage(claim="disk")):
-            made = podspec.pod(training(storage=storage), TrainerSettings())
+            wished = training(storage=storage)
+            made = podspec.pod(wished, TrainerSettings(), digest="d")
             where = replace(made.metadata, namespace=namespace)
             await client.create(replace(made, metadata=where), dry_run=True)
 
@@ -249,10 +250,17 @@ class Listener:
 
     def __init__(self) -> None:
         self.answers: list[bytes | int] = []
+        self.token = ""
+        """What it wants to be shown; without one it takes all."""
+        self.refused = 0
         self.heard: list[dict[str, Any]] = []
 
     async def take(self, request: web.Request) -> web.Response:
         lines = (await request.read()).splitlines()
+        shown = request.headers.get("Authorization", "")
+        if self.token and shown != f"Bearer {self.token}":
+            self.refused += 1
+            return web.Response(status=401)
         answer = self.answers.pop(0) if self.answers else b'{"ok": true}\n'
         if isinstance(answer, int):
             return web.Response(status=answer)

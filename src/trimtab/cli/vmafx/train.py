@@ -80,10 +80,30 @@ def _add_wishes(made: argparse.ArgumentParser) -> None:
         help="learn from nodes with these labels (default: from all)",
     )
     made.add_argument("--interval", help="between checkpoints (default: 10m)")
-    made.add_argument("--min-samples", type=common.count, help="(default: 1000)")
-    made.add_argument("--learning-rate", type=float, metavar="RATE")
-    made.add_argument("--ema-decay", type=float, metavar="DECAY")
-    made.add_argument("--passes", type=common.count, help="steps for each half batch")
+    made.add_argument(
+        "--min-samples",
+        type=common.count,
+        metavar="N",
+        help="between checkpoints (default: 1000)",
+    )
+    made.add_argument(
+        "--learning-rate",
+        type=float,
+        metavar="RATE",
+        help="from 0 to 1 (default: the trainer's)",
+    )
+    made.add_argument(
+        "--ema-decay",
+        type=float,
+        metavar="DECAY",
+        help="of the average that is published, from 0 to 1 (default: the trainer's)",
+    )
+    made.add_argument(
+        "--passes",
+        type=common.count,
+        metavar="N",
+        help="steps for each half batch (default: the trainer's)",
+    )
     made.add_argument("--claim", help="the PersistentVolumeClaim for what it knows")
     made.add_argument("--host-path", help="or a folder of the machine")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from random import SystemRandom
+
 from trimtab.operators.vmafx.operator import make
 from trimtab.operators.vmafx.programs import GATEWAY, NODES
 
-app = make()
+app = make(random=SystemRandom())
 app.alongside(GATEWAY, NODES, installed=False)

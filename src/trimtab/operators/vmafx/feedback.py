@@ -18,6 +18,7 @@ import msgspec
 from trimtab.client.calling import Caller, NoReply
 from trimtab.operators.vmafx.scores import Score
 from trimtab.operators.vmafx.training.calling import place_of
+from trimtab.operators.vmafx.training.tokens import bearer
 from trimtab.operators.vmafx.wire import controller_pb2 as wire
 
 QUEUE: Final = 1000
@@ -71,6 +72,7 @@ class _Line:
 
     def __init__(self) -> None:
         self.address = ""
+        self.token = ""
         self.samples: deque[Sample] = deque()
         self.not_before = 0.0
         self.failures = 0
@@ -105,7 +107,7 @@ class Feedback:
 
     def _offer(self, trainer: wire.Trainer, job: str, found: Score) -> int:
         line = self._line(trainer.name)
-        line.address = trainer.address
+        line.address, line.token = trainer.address, trainer.token
         made = list(samples(found, job=job, features=trainer.features))
         kept = made[: max(0, QUEUE - len(line.samples))]
         line.samples.extend(kept)
@@ -156,25 +158,27 @@ class Feedback:
         batch = [line.samples.popleft() for _ in range(min(BATCH, len(line.samples)))]
         left = batch
         try:
-            left = self._counted(batch, await self._acknowledged(line.address, batch))
+            left = self._counted(batch, await self._acknowledged(line, batch))
         except (NoReply, ValueError) as error:  # an address may be none at all
             log.info("The trainer %s takes no samples: %s", name, error)
         finally:
             line.samples.extendleft(reversed(left))
         self._settle(name, line, moved=len(left) < len(batch))
 
-    async def _acknowledged(self, address: str, batch: Sequence[Sample]) -> list[Ack]:
+    async def _acknowledged(self, line: _Line, batch: Sequence[Sample]) -> list[Ack]:
         encode = msgspec.json.Encoder().encode
         reply = await self._caller.call(
-            place_of(address),
+            place_of(line.address),
             "POST",
             "/samples",
-            headers=(("Content-Type", "application/x-ndjson"),),
+            headers=(("Content-Type", "application/x-ndjson"), *bearer(line.token)),
             body=b"".join(encode(each) + b"\n" for each in batch),
             dial=DIAL,
             within=WITHIN,
             limit=_MOST,
         )
+        if reply.status == 401:  # the next job may bring another
+            raise NoReply("it does not know the token that it was shown", sent=True)
         if reply.status != 200:
             raise NoReply(f"it answered {reply.status}", sent=True)
         return acks(reply.body)

@@ -151,6 +151,7 @@ class _Replica:
         self.wanted = Wanted(
             client,
             scope=options.scope,
+            namespace=options.namespace,
             random=random,
             tenant_of=self._registry.tenant_of,
         )

@@ -221,6 +221,16 @@ class Node:
 
     async def _slot(self) -> None:
         while not self._draining.is_set():
+            session, answer = await self._pulled()
+            if answer.HasField("job"):
+                await self._perform(session, answer.job, answer.trainers)
+
+    async def _pulled(self) -> tuple[Session, wire.PullWorkResponse]:
+        """Wait for a gateway that knows this node, and for a job of it."""
+        me = asyncio.current_task()
+        assert me is not None
+        self._waiting.add(me)
+        try:
             await self._registered.wait()
             session = self._session
             assert session is not None
@@ -230,16 +240,7 @@ class Node:
                 capability=self._capability(),
                 wait_seconds=self._options.pull,
             )
-            answer = await self._pulled(request)
-            if answer.HasField("job"):
-                await self._perform(session, answer.job, answer.trainers)
-
-    async def _pulled(self, request: wire.PullWorkRequest) -> wire.PullWorkResponse:
-        me = asyncio.current_task()
-        assert me is not None
-        self._waiting.add(me)
-        try:
-            return await self._again(lambda: self._caller.pull(request))
+            return session, await self._again(lambda: self._caller.pull(request))
         finally:
             self._waiting.discard(me)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from datetime import timedelta
+from random import Random
 
 import trimtab
 from trimtab.cache import Index, Scope
@@ -59,10 +60,11 @@ def _jobs_of(node: VmafxNode) -> list[tuple[str, str]]:
 def make(
     *,
     scope: Scope | None = None,
+    random: Random,
     pulses: Pulses | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> trimtab.Operator:
-    """The operator, over all namespaces or some.
+    """The operator, over all namespaces or some; ``random`` makes keys.
 
     An environment that names a controller (``VMAFX_CONTROLLER_GRPC_ADDR``) makes one
     that has its jobs done there.
@@ -102,20 +104,25 @@ def make(
 
     @app.reconciles(VmafxNode, scope=where)
     async def node(seen: VmafxNode, ctx: Context) -> Result:
-        healthy, left = heard.look(seen)
-        if left is not None and left <= 0:
-            await ctx.delete(seen)
-            return ctx.done()
-        if healthy != seen.status.healthy:
-            word = "answers again" if healthy else "fell silent"
-            ctx.event("Healthy" if healthy else "Silent", f"The node {word}.")
-        return ctx.done(status=VmafxNode.status_of()(healthy=healthy), after=left)
+        return await _node(seen, ctx, heard=heard)
 
-    reconciling.declare(app, scope=where, settings=settings_of(environment))
+    trained = settings_of(environment)
+    reconciling.declare(app, scope=where, settings=trained, random=random)
     tenants.declare(app, scope=where)
     nodesets.declare(app, scope=where)
 
     return app
+
+
+async def _node(seen: VmafxNode, ctx: Context, *, heard: Pulses) -> Result:
+    healthy, left = heard.look(seen)
+    if left is not None and left <= 0:
+        await ctx.delete(seen)
+        return ctx.done()
+    if healthy != seen.status.healthy:
+        word = "answers again" if healthy else "fell silent"
+        ctx.event("Healthy" if healthy else "Silent", f"The node {word}.")
+    return ctx.done(status=VmafxNode.status_of()(healthy=healthy), after=left)
 
 
 async def _job(seen: VmafxJob, ctx: Context, *, theirs: bool) -> Result:

@@ -11,6 +11,7 @@ from trimtab.operators.vmafx.roles import NODE
 from trimtab.operators.vmafx.scaling.kinds import LABEL_NODE
 from trimtab.operators.vmafx.tenancy.kinds import VmafxTenant
 from trimtab.operators.vmafx.training.kinds import VmafxModelTraining
+from trimtab.operators.vmafx.training.tokens import SECRET as TRAINERS
 from trimtab.runtime.programs import Program, Right
 
 _TOKENS: Final = Info(
@@ -178,6 +179,8 @@ GATEWAY: Final = Program(
         Right(ConfigMap, ("create", "patch"), place="home"),
         Right(Secret, ("create",), place="home"),
         Right(Secret, ("get", "patch"), place="home", names=(f"{GATEWAY_NAME}-ca",)),
+        # What the tokens of trainers are made of, which it tells to nodes.
+        Right(Secret, ("get",), place="home", names=(TRAINERS,)),
         Right(_TOKENS, ("create",), place="cluster"),
         Right(_ACCESS, ("create",), place="cluster"),
     ),

@@ -1,4 +1,4 @@
-"""What ffmpeg reads from the network comes through here, on a loopback address.
+"""The relay: a loopback address through which ffmpeg reads from the network.
 
 An ffmpeg that is linked statically cannot look up names, and none checks certificates
 unless it is told how. So it never leaves this machine: it asks this relay, which asks

@@ -73,7 +73,7 @@ async def test_each_line_is_answered_in_order_and_a_bad_one_harms_nobody(
     tmp_path: Path,
 ) -> None:
     async with intake(tmp_path) as taken:
-        doors = Doors(taken)
+        doors = Doors(taken, may=lambda shown: True)
         bad = list(BAD)
         body = b"\n".join(
             each for line in bad for each in (line, msgspec.json.encode(GOOD))
@@ -97,7 +97,7 @@ async def test_each_line_is_answered_in_order_and_a_bad_one_harms_nobody(
 
 async def test_the_status_has_what_the_operator_reads(tmp_path: Path) -> None:
     async with intake(tmp_path, minimum=600) as taken:
-        doors = Doors(taken)
+        doors = Doors(taken, may=lambda shown: True)
         _, before = await asked(doors, "GET", "/status")
         assert before == {
             "phase": "running",
@@ -134,7 +134,7 @@ async def test_the_status_has_what_the_operator_reads(tmp_path: Path) -> None:
 
 async def test_it_is_paused_resumed_and_rolled_back_by_http(tmp_path: Path) -> None:
     async with intake(tmp_path, minimum=600) as taken:
-        doors = Doors(taken)
+        doors = Doors(taken, may=lambda shown: True)
         status, body = await asked(doors, "POST", "/pause", b"{}")
         assert (status, body["phase"]) == (200, "paused")
         await asked(doors, "POST", "/samples", lines(samples(600, seed=2)))
@@ -159,7 +159,7 @@ async def test_what_is_too_much_is_sent_back_and_nothing_is_kept_of_it(
     tmp_path: Path,
 ) -> None:
     async with intake(tmp_path) as taken:
-        doors = Doors(taken)
+        doors = Doors(taken, may=lambda shown: True)
         many = msgspec.json.encode(GOOD) + b"\n"
         status, _ = await asked(doors, "POST", "/samples", many * (MOST_LINES + 1))
         assert status == 413

@@ -113,6 +113,10 @@ def test_what_is_wrong_is_one_sentence_and_the_code_2(
     good = tmp_path / "base.onnx"
     save(base(), good)
     place = ("--directory", str(tmp_path / "d"))
+    base_of = ("--base", str(good))
+    elsewhere = (*base_of, "--address", "192.0.2.1:1")
+    token = tmp_path / "token"
+    token.write_text("a token")
     for arguments, why in (
         ((), "No model is named"),
         (("--base", str(tmp_path / "none")), "cannot be read: no such file"),
@@ -120,7 +124,10 @@ def test_what_is_wrong_is_one_sentence_and_the_code_2(
         (("--base", str(good), "--address", "nowhere"), "write HOST:PORT"),
         (("--base", str(good), "--ema", "1"), "decay of the average"),
         (("--base", str(good), "--output", "s3://b/c"), "not on this machine"),
-        (("--base", str(good), "--address", "192.0.2.1:1"), "Nothing can be served"),
+        (elsewhere, "with --token-file, or listen on"),
+        ((*base_of, "--address", "0.0.0.0:0"), "with --token-file, or listen on"),
+        ((*base_of, "--token-file", str(tmp_path / "none")), "has no token"),
+        ((*elsewhere, "--token-file", str(token)), "on 192.0.2.1:1: "),
     ):
         assert run(*place, *arguments) == 2
         said = capfd.readouterr().err.strip().splitlines()[-1]

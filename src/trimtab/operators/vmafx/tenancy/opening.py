@@ -1,4 +1,4 @@
-"""How a gateway has tenants: where from, and what runs for it."""
+"""Opening: from a gateway's settings of tenants to the parts that serve them."""
 
 from __future__ import annotations
 

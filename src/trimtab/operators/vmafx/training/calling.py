@@ -11,6 +11,7 @@ import msgspec
 from trimtab.client import TrimtabError
 from trimtab.client.calling import Caller, NoReply, Place, Reply
 from trimtab.operators.vmafx.training.mirror import SaidHistory
+from trimtab.operators.vmafx.training.tokens import bearer
 
 BUDGET: Final = 5.0
 """Seconds for a call as a whole, connecting included."""
@@ -20,6 +21,10 @@ _JSON: Final = (("Content-Type", "application/json"),)
 
 class Declined(TrimtabError):
     """A trainer answered that it did not do it."""
+
+
+class NotKnown(TrimtabError):
+    """A trainer does not know the token: it, or we, have not heard of a new one."""
 
 
 class Trainers:
@@ -57,33 +62,42 @@ class Trainers:
         except (NoReply, msgspec.DecodeError):
             return None
 
-    async def pause(self, address: str, *, wanted: bool) -> None:
+    async def pause(self, address: str, *, wanted: bool, token: str) -> None:
         """Have a trainer learn, or not. Errors: as :meth:`roll_back`."""
-        await self._told(address, "/pause" if wanted else "/resume", {})
+        await self._told(address, "/pause" if wanted else "/resume", {}, token)
 
-    async def roll_back(self, address: str, version: str) -> None:
+    async def roll_back(self, address: str, version: str, *, token: str) -> None:
         """Have a trainer go on from an earlier version.
 
-        Errors: :class:`Declined`; ``NoReply`` without an answer.
+        Errors: :class:`Declined`; :class:`NotKnown`; ``NoReply`` without an answer.
         """
-        await self._told(address, "/rollback", {"version": version})
+        await self._told(address, "/rollback", {"version": version}, token)
 
-    async def _told(self, address: str, path: str, body: dict[str, str]) -> None:
+    async def _told(
+        self, address: str, path: str, body: dict[str, str], token: str
+    ) -> None:
         data = msgspec.json.encode(body)
-        reply = await self._call(address, "POST", path, data)
+        reply = await self._call(address, "POST", path, data, token)
+        if reply.status == 401:
+            raise NotKnown("The trainer does not know its token yet: it is told again.")
         if reply.status not in (200, 202, 204):
             said = reply.body[:500].decode(errors="replace").strip()
             raise Declined(f"The trainer refused {path}: {said or reply.status}")
 
     async def _call(
-        self, address: str, method: str, path: str, body: bytes | None = None
+        self,
+        address: str,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        token: str = "",
     ) -> Reply:
         assert self._http is not None, "it is open while the operator runs"
         return await self._http.call(
             place_of(address),
             method,
             path,
-            headers=_JSON if body is not None else (),
+            headers=(*(_JSON if body is not None else ()), *bearer(token)),
             body=body,
             within=self._budget,
             limit=MOST,

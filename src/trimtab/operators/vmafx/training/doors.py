@@ -11,8 +11,8 @@
                       meant without a body; ``v000000`` is the base
 ====================  ========================================================
 
-It knows nobody: whoever reaches it may use it, so it listens on loopback unless it is
-told otherwise.
+Whoever reaches it may ask; what changes something (``POST``) needs the trainer's token,
+as ``Authorization: Bearer``.
 """
 
 from __future__ import annotations
@@ -32,6 +32,15 @@ from trimtab.runtime.serving import Connection, Limits
 
 LIMITS: Final = Limits(connections=128, body=4 << 20, read=10.0)
 _NDJSON: Final = "application/x-ndjson"
+_UNKNOWN: Final = msgspec.structs.replace(
+    refusal(
+        HTTPStatus.UNAUTHORIZED,
+        "unauthorized",
+        "Whoever changes something here shows the trainer's token, as Authorization: "
+        "Bearer, and this is not it.",
+    ),
+    headers=(("WWW-Authenticate", "Bearer"),),
+)
 
 
 class _Wish(msgspec.Struct, frozen=True):
@@ -43,8 +52,10 @@ class _Wish(msgspec.Struct, frozen=True):
 class Doors:
     """Answers requests; ``handle`` is what a server is given."""
 
-    def __init__(self, intake: Intake) -> None:
+    def __init__(self, intake: Intake, *, may: Callable[[str], bool]) -> None:
+        """``may`` says of a token, or of an empty one, whether it may change it."""
         self._intake = intake
+        self._may = may
         self._trainer = intake.trainer
         self._routes: dict[str, Callable[[Ask], Awaitable[Answer]]] = {
             "GET /status": self._status,
@@ -61,6 +72,8 @@ class Doors:
         call = self._routes.get(f"{ask.method} {ask.path}")
         if call is None:
             return unserved(ask, self._routes)
+        if ask.method != "GET" and not self._may(ask.bearer):
+            return _UNKNOWN
         try:
             return await call(ask)
         except UnknownVersion as error:

@@ -29,6 +29,10 @@ TRAINING_LABEL: Final = "vmafx.dev/training"
 STATE: Final = "/var/lib/vmafx"
 """Where a trainer's own folder is, unless it is a folder of the machine."""
 BASE: Final = "/var/lib/vmafx-base"
+DIGEST: Final = "vmafx.dev/token-digest"
+"""The annotation that says which token its callers show, and is a file in the pod."""
+TOKEN: Final = "/var/lib/vmafx-token"
+_TOKEN_FILE: Final = "digest"
 _IMAGE: Final = "VMAFX_TRAINER_IMAGE"
 _USER: Final = "VMAFX_TRAINER_USER"
 _ANYBODY: Final = "any"
@@ -101,15 +105,19 @@ def problem(training: VmafxModelTraining) -> str:
     return ""
 
 
-def pod(training: VmafxModelTraining, settings: TrainerSettings) -> Pod:
-    """The pod of a training; ``problem`` found nothing in it."""
+def pod(training: VmafxModelTraining, settings: TrainerSettings, *, digest: str) -> Pod:
+    """The pod of a training; ``problem`` found nothing in it.
+
+    ``digest`` is that of its token, and no part of the hash: it changes in place.
+    """
     spec = convert(PodSpec, _spec(training, settings))
+    mark = hashlib.sha256(encode(spec)).hexdigest()[:32]
     return Pod(
         metadata=Metadata(
             name=name_of(training),
             namespace=training.metadata.namespace,
             labels=_labels(training),
-            annotations={SPEC_HASH: hashlib.sha256(encode(spec)).hexdigest()[:32]},
+            annotations={SPEC_HASH: mark, DIGEST: digest},
         ),
         spec=spec,
     )
@@ -181,7 +189,8 @@ def _arguments(training: VmafxModelTraining) -> list[str]:
     if found := _config_map(training.spec.baseModel):
         base = f"{BASE}/{found[1]}"
     made = ["--directory", state, "--base", base, "--address", f"$(POD_IP):{PORT}"]
-    return [*made, *_output(training)]
+    shown = ["--token-file", f"{TOKEN}/{_TOKEN_FILE}"]
+    return [*made, *shown, *_output(training)]
 
 
 def _output(training: VmafxModelTraining) -> list[str]:
@@ -226,6 +235,9 @@ def _state(training: VmafxModelTraining) -> str:
 
 def _volumes(training: VmafxModelTraining) -> list[Plain]:
     storage = training.spec.storage
+    known = {"fieldRef": {"fieldPath": f"metadata.annotations['{DIGEST}']"}}
+    items = [{"path": _TOKEN_FILE, **known}]
+    token: Plain = {"name": "token", "downwardAPI": {"items": items}}
     state: Plain = {"name": "state", "emptyDir": {}}
     if storage.claim:
         state = {"name": "state", "persistentVolumeClaim": {"claimName": storage.claim}}
@@ -233,12 +245,15 @@ def _volumes(training: VmafxModelTraining) -> list[Plain]:
         host = {"path": storage.hostPath, "type": "DirectoryOrCreate"}
         state = {"name": "state", "hostPath": host}
     if found := _config_map(training.spec.baseModel):
-        return [state, {"name": "base", "configMap": {"name": found[0]}}]
-    return [state]
+        return [state, token, {"name": "base", "configMap": {"name": found[0]}}]
+    return [state, token]
 
 
 def _mounts(training: VmafxModelTraining) -> list[Plain]:
-    mounts: list[Plain] = [{"name": "state", "mountPath": _state(training)}]
+    mounts: list[Plain] = [
+        {"name": "state", "mountPath": _state(training)},
+        {"name": "token", "mountPath": TOKEN, "readOnly": True},
+    ]
     if _config_map(training.spec.baseModel):
         mounts.append({"name": "base", "mountPath": BASE, "readOnly": True})
     return mounts

@@ -7,7 +7,6 @@ does not mend: a model that cannot be trained, a folder or an address that is ta
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import os
 import sys
@@ -19,6 +18,7 @@ from typing import Final
 
 from trimtab.client.errors import ConfigError
 from trimtab.operators.vmafx.training import unix
+from trimtab.operators.vmafx.training.callers import Callers
 from trimtab.operators.vmafx.training.checkpoints import Shelf
 from trimtab.operators.vmafx.training.doors import LIMITS, Doors
 from trimtab.operators.vmafx.training.intake import Intake
@@ -35,8 +35,6 @@ WRONG: Final = 2
 STATE: Final = "state"
 """The folder with what it knows, beside its models."""
 _GRACE: Final = 5.0
-
-logger = logging.getLogger("trimtab.operators.vmafx.training")
 
 
 def main(arguments: Sequence[str] | None = None, *, now: Callable[[], datetime]) -> int:
@@ -66,6 +64,7 @@ async def run(
     signal no more is taken in; what was, is written down.
     """
     base = _base(settings)
+    may = Callers(settings.token_file).may if settings.token_file else _anybody
     folder = settings.directory / STATE
     async with AsyncExitStack() as stack:
         store = stack.enter_context(Store(folder))
@@ -83,10 +82,19 @@ async def run(
         group = await stack.enter_async_context(asyncio.TaskGroup())
         group.create_task(intake.run())
         stack.callback(intake.close)
-        await _serve(settings, intake, stack)
+        await _serve(settings, intake, may, stack)
 
 
-async def _serve(settings: Settings, intake: Intake, stack: AsyncExitStack) -> None:
+def _anybody(shown: str) -> bool:
+    return True
+
+
+async def _serve(
+    settings: Settings,
+    intake: Intake,
+    may: Callable[[str], bool],
+    stack: AsyncExitStack,
+) -> None:
     """Open the doors, and wait for a signal."""
     signals = stack.enter_context(Signals())
     if settings.socket is not None:
@@ -94,16 +102,11 @@ async def _serve(settings: Settings, intake: Intake, stack: AsyncExitStack) -> N
     server = Server(
         settings.host,
         settings.port,
-        handle=Doors(intake).handle,
+        handle=Doors(intake, may=may).handle,
         context=None,
         limits=LIMITS,
     )
     await stack.enter_async_context(server)
-    if not _is_loopback(settings.host):
-        logger.warning(
-            "Whoever reaches %s may send samples: let a network policy say who does.",
-            settings.host,
-        )
     print(f"Trainer listens on {server.host}:{server.port}.", flush=True)
     await signals.stopped.wait()
     await server.drain(_GRACE)
@@ -118,10 +121,3 @@ def _base(settings: Settings) -> Model:
             "model, or another number."
         )
     return base
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

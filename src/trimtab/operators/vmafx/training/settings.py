@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ipaddress
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ _PREFIX: Final = "VMAFX_SIDECAR_"
 _BASE: Final = "VMAFX_BASE_MODEL_PATH"
 _FOLDER: Final = "/mnt/vmafx-models/online"
 _ADDRESS: Final = "127.0.0.1:9091"
+_FOLDER_OF_TOKEN: Final = "TRIMTAB_VOLUME_TOKEN"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +31,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     # Where models go: a folder, or oci:DIR.
     output: str
     socket: Path | None
+    # Where the token is that callers show; None lets everybody in, on loopback only.
+    token_file: Path | None
     host: str
     port: int
     # How many features the base model is to have; None takes any number.
@@ -51,6 +55,11 @@ def settings_of(
     host, _, port = found.address.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise ConfigError(f"{found.address} is no address: write HOST:PORT.")
+    if found.token_file is None and not _is_loopback(host.strip("[]")):
+        raise ConfigError(
+            f"Others than this machine's users reach {found.address}: name the file of "
+            "a token that they have to show with --token-file, or listen on 127.0.0.1."
+        )
     if found.interval < 0 or found.samples < 1 or found.keep < 1:
         raise ConfigError("--interval, --samples and --keep count something.")
     names = msgspec.structs.fields(Hyper)
@@ -64,6 +73,7 @@ def settings_of(
         base=found.base,
         output=found.output or str(found.directory),
         socket=found.socket,
+        token_file=_token_file(found.token_file, environment),
         host=host.strip("[]"),
         port=int(port),
         features=found.features,
@@ -72,6 +82,21 @@ def settings_of(
             interval=found.interval, samples=found.samples, hyper=Hyper(**hyper)
         ),
     )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _token_file(named: Path | None, environment: Mapping[str, str]) -> Path | None:
+    """The file, also where pods have no mounts of their own and a folder is named."""
+    folder = environment.get(_FOLDER_OF_TOKEN, "")
+    if named is None or named.exists() or not folder:
+        return named
+    return Path(folder) / named.name
 
 
 def _whole(text: str) -> int:
@@ -102,6 +127,7 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     add("base", _BASE, Path, None, "the model to begin from")
     add("output", "OUTPUT", str, None, "where models go: a folder, or oci:DIR")
     add("socket", "SOCKET", Path, None, "take samples at this Unix socket as well")
+    add("token-file", "TOKEN_FILE", Path, None, "who changes something shows this")
     add("address", "ADDRESS", str, _ADDRESS, "where it is asked")
     add("interval", "CKPT_INTERVAL_S", float, plain.interval, "seconds between models")
     add("samples", "MIN_SAMPLES_CKPT", _whole, plain.samples, "samples between models")

@@ -16,13 +16,13 @@ import numpy as np
 
 from trimtab.api.times import rfc3339
 from trimtab.operators.vmafx.training import models
+from trimtab.operators.vmafx.training.candidates import candidate, compared, written
 from trimtab.operators.vmafx.training.checkpoints import Record, Shelf, find
 from trimtab.operators.vmafx.training.holdout import HeldOut
-from trimtab.operators.vmafx.training.judging import Figures, Verdict, figures, judge
+from trimtab.operators.vmafx.training.judging import Figures, Verdict
 from trimtab.operators.vmafx.training.learning import Hyper, Learner, Rows
 from trimtab.operators.vmafx.training.models import Model
 from trimtab.operators.vmafx.training.network import Array, rounded
-from trimtab.operators.vmafx.training.outputs import version_name
 from trimtab.operators.vmafx.training.packing import pack, unpack
 from trimtab.operators.vmafx.training.problems import (
     Diverged,
@@ -272,10 +272,11 @@ class Trainer:
         self._due = at + self._options.interval
         rows = self._held.jury(self._scored)
         try:
-            version = self._shelf.next
-            model = self._candidate(version)
-            content = models.write(model)
-            models.verify(content, model, rows.features.astype(np.float64))
+            version, samples = self._shelf.next, self._known.samples
+            model = candidate(
+                self.base, self._learner, version=version, samples=samples
+            )
+            content = written(model, rows)
             verdict = self._verdict(rows)
             if verdict.outcome == "passed":
                 self._publish(content, version)
@@ -290,15 +291,11 @@ class Trainer:
         self._save(at=at)
 
     def _verdict(self, rows: Rows) -> Verdict:
-        return judge(
-            candidate=self._figures(rounded(self._learner.shadow), rows),
-            live=self._figures(self._learner.live, rows),
-            good=self._figures(self._weights, rows),
-            base=self._figures(rounded(self.base.vector), rows),
-            held_out=len(rows.scores),
-            doubtful=self._held.doubtful(
-                self._learner.replay, self._scored, since=self._known.good.samples
-            ),
+        doubtful = self._held.doubtful(
+            self._learner.replay, self._scored, since=self._known.good.samples
+        )
+        return compared(
+            self.base, self._learner, rows, good=self._weights, doubtful=doubtful
         )
 
     def _publish(self, content: bytes, version: int) -> None:
@@ -307,26 +304,9 @@ class Trainer:
         kept = self._shelf.publish(content, record)
         self._settle(kept, rounded(self._learner.shadow))
 
-    def _figures(self, vector: Array, rows: Rows) -> Figures:
-        features = rows.features.astype(np.float64)
-        return figures(self.base.network.scores(vector, features), rows.scores)
-
     def _scored(self, features: Array) -> Array:
         """How the last good model scores."""
         return self.base.network.scores(self._weights, features)
-
-    def _candidate(self, version: int) -> Model:
-        properties = {
-            **self.base.properties,
-            "vmafx.origin": "trained",
-            "vmafx.version": version_name(version),
-            "vmafx.base": self.base.sha256,
-            "vmafx.samples": str(self._known.samples),
-            "vmafx.steps": str(self._learner.steps),
-        }
-        return msgspec.structs.replace(
-            self.base, vector=self._learner.shadow, properties=properties
-        )
 
     def _settle(self, record: Record, weights: Array) -> None:
         """A model is the good one from now on."""

@@ -227,14 +227,16 @@ class PullWorkRequest(_message.Message):
     def __init__(self, node_id: _Optional[str] = ..., session_token: _Optional[str] = ..., capability: _Optional[_Union[NodeCapability, _Mapping]] = ..., wait_seconds: _Optional[float] = ...) -> None: ...
 
 class Trainer(_message.Message):
-    __slots__ = ("name", "address", "features")
+    __slots__ = ("name", "address", "features", "token")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
     name: str
     address: str
     features: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ...) -> None: ...
+    token: str
+    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., features: _Optional[_Iterable[str]] = ..., token: _Optional[str] = ...) -> None: ...
 
 class PullWorkResponse(_message.Message):
     __slots__ = ("job", "trainers")
