@@ -26,7 +26,7 @@ class Say(http.server.BaseHTTPRequestHandler):
         self.send_response(200); self.end_headers()
         self.wfile.write(b"from " + os.environ["HOSTNAME"].encode() * 3000)
     def log_message(self, *_): pass
-http.server.ThreadingHTTPServer((os.environ["POD_IP"], 8080), Say).serve_forever()
+http.server.ThreadingHTTPServer((os.environ["POD_IP"], 8417), Say).serve_forever()
 """
 TALKER = (
     "trap 'exit 0' TERM; echo one; echo two >&2; echo three; "
@@ -60,8 +60,8 @@ async def speaking(
 
 @asynccontextmanager
 async def forwarding(kubectl: Kubectl, pod: str) -> AsyncIterator[int]:
-    async with speaking(kubectl, "port-forward", f"pod/{pod}", ":8080") as (line, _):
-        found = re.search(r":(\d+) -> 8080", line)
+    async with speaking(kubectl, "port-forward", f"pod/{pod}", ":8417") as (line, _):
+        found = re.search(r":(\d+) -> 8417", line)
         assert found, line
         yield int(found[1])
 
@@ -92,7 +92,7 @@ async def talk(kubectl: Kubectl) -> None:
     stamped = await run("logs", "sh", "--timestamps", "--limit-bytes=10")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", stamped)
     assert await run("exec", "sh", "--", "sh", "-c", "echo $HOSTNAME") == "sh\n"
-    with pytest.raises(KubectlFailed, match="ended with code 3"):
+    with pytest.raises(KubectlFailed, match="failed with exit code 3"):
         await run("exec", "sh", "--", "sh", "-c", "exit 3")
     text = "in" * 100_000
     assert await run("exec", "-i", "sh", "--", "cat", stdin=text) == text

@@ -12,15 +12,14 @@ import asyncio
 import datetime
 import os
 import re
-import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
+from trimtab.client.commands import CommandFailed, output
 from trimtab.client.credentials import (
     NO_HEADERS,
     Guarded,
@@ -39,11 +38,6 @@ TIMEOUT = 60.0
 INTERACTIVE_TIMEOUT = 600.0
 OUTPUT_LIMIT = 1 << 20
 COMPLAINT_LIMIT = 1 << 10
-# More is kept than shown, so that a token is hidden whole and not cut in two first.
-COMPLAINT_KEPT = 1 << 13
-# A command may leave a child behind that keeps its pipes open; once the command is
-# gone, what it wrote is there within this time.
-DRAIN = 1.0
 # A credential is renewed this long before it ends, or a tenth of its life before.
 MARGIN = 30.0
 
@@ -232,12 +226,20 @@ class ExecPlugin:
 
     async def _run(self) -> _Credential:
         interactive = self._interactive()
-        process = await self._execute(interactive=interactive)
-        code = process.code
-        if code != 0:
-            how = f"exit code {code}" if code > 0 else f"signal {-code}"
-            raise self._wrong(f"failed with {how}", complaint=process.complaint())
-        return self._parse(bytes(process.output))
+        limit = self._timeout or (INTERACTIVE_TIMEOUT if interactive else TIMEOUT)
+        try:
+            printed = await output(
+                *(self._program(), *self._spec.args),
+                within=limit,
+                environment=self._environment(interactive=interactive),
+                most=OUTPUT_LIMIT,
+                terminal=interactive,
+            )
+        except CommandFailed as error:
+            if error.__cause__ is not None:
+                raise self._unstartable(error) from None
+            raise self._wrong(str(error), complaint=error.complaint) from None
+        return self._parse(printed)
 
     def _interactive(self) -> bool:
         """Whether the command may talk to the person at the terminal."""
@@ -250,37 +252,6 @@ class ExecPlugin:
             )
         return terminal
 
-    async def _execute(self, *, interactive: bool) -> _Process:
-        loop = asyncio.get_running_loop()
-        limit = self._timeout or (INTERACTIVE_TIMEOUT if interactive else TIMEOUT)
-        process = _Process(loop, alone=not interactive)
-        try:
-            async with asyncio.timeout(limit):
-                await loop.subprocess_exec(
-                    lambda: process,
-                    self._program(),
-                    *self._spec.args,
-                    stdin=None if interactive else subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    # A person must see the prompt; otherwise we keep the end of it.
-                    stderr=None if interactive else subprocess.PIPE,
-                    env=self._environment(interactive=interactive),
-                    start_new_session=not interactive,
-                )
-                await process.finished
-        except TimeoutError:
-            raise self._wrong(
-                f"did not finish within {limit:g} s and was stopped",
-                complaint=process.complaint(),
-            ) from None
-        except (OSError, ValueError) as error:
-            raise self._unstartable(error) from None
-        finally:
-            await process.end()
-        if process.overflow:
-            raise self._wrong(f"printed more than {OUTPUT_LIMIT} bytes and was stopped")
-        return process
-
     def _program(self) -> str:
         """The absolute path of the command, found as client-go finds it."""
         command = self._spec.command
@@ -290,7 +261,7 @@ class ExecPlugin:
 
         found = shutil.which(command, path=self._environ.get("PATH", ""))
         if found is None or not os.path.isabs(found):
-            raise FileNotFoundError
+            raise self._absent("on PATH")
         return found
 
     def _environment(self, *, interactive: bool) -> dict[str, str]:
@@ -305,19 +276,21 @@ class ExecPlugin:
         encoded = msgspec.json.encode(info).decode()
         return {**self._environ, **dict(self._spec.env), INFO_VARIABLE: encoded}
 
-    def _unstartable(self, error: Exception) -> ConfigError:
-        where = f'{self._spec.source}.command: the exec plugin "{self._spec.command}"'
-        hint = _clean(self._spec.install_hint)
-        if isinstance(error, FileNotFoundError):
-            place = "there" if os.sep in self._spec.command else "on PATH"
-            advice = hint or "install it or correct the command."
-            return ConfigError(f"{where} is not {place}; {advice}")
-        reason = getattr(error, "strerror", None) or "an argument has a NUL in it"
-        return ConfigError(f"{where} cannot be started ({reason}); correct the entry.")
+    def _unstartable(self, error: CommandFailed) -> ConfigError:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return self._absent("there")
+        return ConfigError(f"{self._named()} {error}; correct the entry.")
 
-    def _parse(self, output: bytes) -> _Credential:
+    def _absent(self, place: str) -> ConfigError:
+        advice = _clean(self._spec.install_hint) or "install it or correct the command."
+        return ConfigError(f"{self._named()} is not {place}; {advice}")
+
+    def _named(self) -> str:
+        return f'{self._spec.source}.command: the exec plugin "{self._spec.command}"'
+
+    def _parse(self, printed: bytes) -> _Credential:
         try:
-            answer = msgspec.json.decode(output, type=_Answer)
+            answer = msgspec.json.decode(printed, type=_Answer)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             # Only a path into the answer, such as $.status.token, is fit to be shown.
             at = re.search(r"`(\$\.[A-Za-z.]+)`", str(error))
@@ -360,76 +333,7 @@ class ExecPlugin:
             complaint = complaint.replace(secret, "…")
         complaint = _clean(complaint)
         said = f" It said: {complaint}" if complaint else ""
-        return ConfigError(
-            f'{self._spec.source}.command: the exec plugin "{self._spec.command}" '
-            f"{what}; run it by hand to see why.{said}"
-        )
-
-
-class _Process(asyncio.SubprocessProtocol):
-    """One run of a command: what it printed, within bounds, and its end."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, alone: bool) -> None:
-        self.output = bytearray()
-        self.overflow = False
-        self.finished: asyncio.Future[None] = loop.create_future()
-        self._exited: asyncio.Future[None] = loop.create_future()
-        self._complaint = b""
-        self._loop = loop
-        self._alone = alone  # the leader of a process group of its own
-        self._transport: Any = None
-
-    @property
-    def code(self) -> int:
-        """The exit code; negative for a signal."""
-        code = self._transport.get_returncode()
-        return -signal.SIGKILL if code is None else int(code)
-
-    def complaint(self) -> str:
-        """The end of what it wrote to its standard error."""
-        return self._complaint.decode("utf-8", "replace")
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if fd == 2:
-            self._complaint = (self._complaint + data)[-COMPLAINT_KEPT:]
-        elif len(self.output) + len(data) > OUTPUT_LIMIT:
-            self.overflow = True
-            self._finish()
-        else:
-            self.output += data
-
-    def process_exited(self) -> None:
-        if not self._exited.done():
-            self._exited.set_result(None)
-        self._loop.call_later(DRAIN, self._finish)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._finish()
-
-    def _finish(self) -> None:
-        if not self.finished.done():
-            self.finished.set_result(None)
-
-    async def end(self) -> None:
-        """Leave nothing behind: neither a process that still runs nor an open pipe."""
-        if self._transport is None:
-            return
-        if not self._exited.done():
-            self._kill()
-            await asyncio.wait([self._exited], timeout=DRAIN)
-        self._transport.close()
-
-    def _kill(self) -> None:
-        try:
-            if self._alone:
-                os.killpg(self._transport.get_pid(), signal.SIGKILL)
-            else:
-                self._transport.kill()
-        except (ProcessLookupError, PermissionError):
-            pass  # it is gone already
+        return ConfigError(f"{self._named()} {what}; run it by hand to see why.{said}")
 
 
 def _is_terminal() -> bool:
@@ -440,6 +344,9 @@ def _is_terminal() -> bool:
 
 
 def _clean(text: str) -> str:
-    """``text`` bounded, on one line, without control characters or tokens."""
+    """``text`` on one line without control characters or tokens, and then bounded.
+
+    The bound comes last, so that a token is hidden whole and not cut in two first.
+    """
     text = " ".join(TOKEN.sub("…", CONTROL.sub("", text)).split())
     return text.encode()[-COMPLAINT_LIMIT:].decode("utf-8", "ignore")

@@ -5,11 +5,11 @@ What makes certificates takes ten MiB that a node would keep for nothing.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from trimtab.client.commands import CommandFailed, output
 from trimtab.client.errors import TrimtabError
 
 # The same Trimtab as ours, wherever that one was imported from.
@@ -17,25 +17,24 @@ BOOT = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); "
     "from trimtab.kubelet.selfsigned import main; main()"
 )
+SECONDS = 60.0
+"""For that process, most of which go into importing."""
 SOURCE = str(Path(__file__).resolve().parents[2])
 
 
 async def certificate(*names: str, now: datetime) -> bytes:
     """A key and a certificate for a server that is reached under these names."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", BOOT, SOURCE, str(now.timestamp()), *names),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    made, words = await process.communicate()
-    if process.returncode:
-        last = words.decode(errors="replace").strip().rpartition("\n")[2]
-        raise TrimtabError(
-            f"No certificate could be made for the node ({last}): install "
-            "trimtab[embedded]."
+    try:
+        return await output(
+            *(sys.executable, "-c", BOOT, SOURCE, str(now.timestamp()), *names),
+            within=SECONDS,
         )
-    return made
+    except CommandFailed as error:
+        last = error.complaint.strip().rpartition("\n")[2]
+        raise TrimtabError(
+            f"No certificate could be made for the node ({last or error}): install "
+            "trimtab[embedded]."
+        ) from None
 
 
 def main() -> None:

@@ -1,6 +1,5 @@
 """The real kubectl, bound to one kubeconfig."""
 
-import asyncio
 import os
 import subprocess
 from collections.abc import Sequence
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from trimtab.client.commands import CommandFailed, output
 from trimtab.testing.errors import KubectlFailed
 
 WITHIN = 60.0
@@ -34,26 +34,16 @@ class Kubectl(msgspec.Struct, frozen=True, kw_only=True):
         Errors: `KubectlFailed` with its stderr, or when `within` seconds have passed;
         kubectl is killed then, as it is when the caller is cancelled.
         """
-        process = await asyncio.create_subprocess_exec(
-            *self._command(arguments),
-            stdin=asyncio.subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=_environment(),
-        )
-        given = stdin.encode() if stdin is not None else None
         try:
-            async with asyncio.timeout(within) as limit:
-                out, err = await process.communicate(given)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise _too_slow(arguments, within) from None
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        return _output(arguments, process.returncode, out, err)
+            printed = await output(
+                *self._command(arguments),
+                within=within,
+                environment=_environment(),
+                given=None if stdin is None else stdin.encode(),
+            )
+        except CommandFailed as error:
+            raise _failed(arguments, str(error), error.complaint) from None
+        return printed.decode(errors="replace")
 
     def run_blocking(self, *arguments: str, within: float = WITHIN) -> str:
         """`run` for where there is no event loop, such as a session's fixture."""
@@ -67,8 +57,12 @@ class Kubectl(msgspec.Struct, frozen=True, kw_only=True):
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise _too_slow(arguments, within) from None
-        return _output(arguments, done.returncode, done.stdout, done.stderr)
+            why = f"did not finish within {within:g} s and was stopped"
+            raise _failed(arguments, why) from None
+        if done.returncode:
+            said = done.stderr.decode(errors="replace")
+            raise _failed(arguments, f"failed with exit code {done.returncode}", said)
+        return done.stdout.decode(errors="replace")
 
     def _command(self, arguments: Sequence[str]) -> list[str]:
         return [
@@ -84,18 +78,10 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "KUBECTL_KUBERC": "false"}
 
 
-def _output(arguments: Sequence[str], code: int | None, out: bytes, err: bytes) -> str:
-    if code:
-        said = err.decode(errors="replace").strip()
-        shown = _shown(arguments)
-        raise KubectlFailed(f"`{shown}` ended with code {code}: {said}", stderr=said)
-    return out.decode(errors="replace")
-
-
-def _too_slow(arguments: Sequence[str], within: float) -> KubectlFailed:
-    return KubectlFailed(
-        f"`{_shown(arguments)}` was not done in {within:g} s and was killed."
-    )
+def _failed(arguments: Sequence[str], why: str, said: str = "") -> KubectlFailed:
+    said = said.strip()
+    ending = f": {said}" if said else "."
+    return KubectlFailed(f"`{_shown(arguments)}` {why}{ending}", stderr=said)
 
 
 def _shown(arguments: Sequence[str]) -> str:

@@ -91,7 +91,8 @@ async def test_a_repository_that_cannot_be_cloned_is_a_sentence_and_no_folder(
     ):
         reply = await runner.ask("/repos/add", body)
         assert reply.status == 500
-        assert msgspec.json.decode(reply.body)["detail"].startswith("git clone: ")
+        detail = msgspec.json.decode(reply.body)["detail"]
+        assert detail.startswith("git clone failed with exit code 128: ")
     assert not (runner.folder / "repos/bad").exists()
     assert (await runner.ask("/repos/add", {"branch": "main"})).status == 400
 

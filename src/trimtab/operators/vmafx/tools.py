@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from trimtab.client.commands import CommandFailed, output
 from trimtab.operators.vmafx.problems import ToolFailed
 
 SETTING = "VMAFX_FFMPEG_BIN"
@@ -96,8 +97,8 @@ async def find(path: str = "") -> Ffmpeg:
     Errors: :class:`ToolFailed` when there is none, or it has no libvmaf.
     """
     program = where(path)
-    filters, demuxers = await asyncio.gather(
-        _told(program, "-filters"), _told(program, "-demuxers")
+    version, filters, demuxers = await asyncio.gather(
+        *(_told(program, what) for what in ("-version", "-filters", "-demuxers"))
     )
     if "libvmaf" not in _names(filters):
         raise ToolFailed(
@@ -105,7 +106,7 @@ async def find(path: str = "") -> Ffmpeg:
             f"ffmpeg with {SETTING}, or use the one that comes with trimtab[vmafx]."
         )
     formats = ",".join(sorted(_names(demuxers) - _REACHING))
-    return Ffmpeg(path=program, version=_version(filters), formats=formats)
+    return Ffmpeg(path=program, version=_version(version), formats=formats)
 
 
 def _names(listing: str) -> set[str]:
@@ -118,28 +119,9 @@ def _version(listing: str) -> str:
 
 
 async def _told(program: str, question: str) -> str:
-    """What it prints about itself, banner included."""
+    """What it prints about itself."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            program,
-            "-nostdin",
-            question,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-    except OSError as error:
-        reason = error.strerror or "it cannot be run"
-        raise ToolFailed(f"{program} did not start: {reason}.") from error
-    try:
-        async with asyncio.timeout(_WITHIN):
-            out, _ = await process.communicate()
-    except TimeoutError:
-        raise ToolFailed(
-            f"{program} {question} did not answer within {_WITHIN:.0f} s: is it ffmpeg?"
-        ) from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    return out.decode(errors="replace")
+        printed = await output(program, question, within=_WITHIN)
+    except CommandFailed as error:
+        raise ToolFailed(f"{program} {question} {error}: is it ffmpeg?") from None
+    return printed.decode(errors="replace")

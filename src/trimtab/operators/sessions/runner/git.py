@@ -6,7 +6,6 @@ nobody for a password.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 from base64 import b64encode
@@ -14,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from trimtab.client.commands import CommandFailed, output
 from trimtab.client.errors import TrimtabError
 
 SECONDS: Final = 300.0
@@ -70,30 +70,15 @@ async def git(
     """
     place = ("-C", str(folder)) if folder else ()
     try:
-        process = await asyncio.create_subprocess_exec(
+        printed = await output(
             *("git", *place, *arguments),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=_surroundings(extra or {}),
+            within=within,
+            environment=_surroundings(extra or {}),
         )
-    except OSError as error:
-        reason = error.strerror or "it cannot be run"
-        raise GitFailed(f"git did not start ({reason}); is it installed?") from error
-    try:
-        async with asyncio.timeout(within):
-            out, complaint = await process.communicate()
-    except TimeoutError:
-        raise GitFailed(
-            f"git {arguments[0]} did not end within {within:g} s."
-        ) from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
-        raise GitFailed(f"git {arguments[0]}: {_last(complaint)}")
-    return out.decode(errors="replace")
+    except CommandFailed as error:
+        said = _last(error.complaint)
+        raise GitFailed(f"git {arguments[0]} {error}{said}") from None
+    return printed.decode(errors="replace")
 
 
 def _surroundings(extra: Mapping[str, str]) -> dict[str, str]:
@@ -108,7 +93,7 @@ def _surroundings(extra: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _last(complaint: bytes) -> str:
+def _last(complaint: str) -> str:
     """What git said, without the name or password in an address."""
-    text = " ".join(complaint.decode(errors="replace").split())
-    return _USER.sub(r"\1", text)[-SAID:] or "it failed, and did not say why"
+    text = _USER.sub(r"\1", " ".join(complaint.split()))[-SAID:]
+    return f": {text}" if text else "."
