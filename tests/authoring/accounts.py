@@ -123,7 +123,7 @@ async def running_as(
             yield
         finally:
             manager.stop()
-            async with asyncio.timeout(6):
+            async with asyncio.timeout(20):
                 await asyncio.wait([task])
 
 

@@ -109,7 +109,9 @@ def test_people_see_a_pool_and_let_its_workers_go(
     assert run(state_of(cluster, namespace, "busy")).checkout is None
     assert printed(capsys, "pool", "drain", "free", *where) == "free goes.\n"
     assert run(state_of(cluster, namespace, "free")).state is State.DRAINING
-    assert "not found" in refused(capsys, "pool", "drain", "nobody", *where)
+    assert "There is no worker nobody" in refused(
+        capsys, "pool", "drain", "nobody", *where
+    )
 
 
 def test_a_certificate_without_its_key_is_refused_before_anything_runs(

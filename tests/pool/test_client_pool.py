@@ -72,7 +72,7 @@ def _asked(here: Desk) -> list[tuple[str, str]]:
 async def test_a_worker_is_lost_before_another_client_can_have_it(
     cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tests.pool.gateway_desk.RENEW_WITHIN", 0.6)
+    monkeypatch.setattr("tests.pool.gateway_desk.RENEW_WITHIN", 2.0)
     monkeypatch.setattr("trimtab.pool.client.RENEW", 0.2)
     async with desk(cluster, namespace) as here:
         token = await here.account("three", rule("acquire"))

@@ -149,7 +149,7 @@ async def test_leaving_the_block_leaves_no_connection_and_no_task() -> None:
 async def test_a_taken_port_is_one_clear_sentence() -> None:
     async with served() as server:
         other = Server("127.0.0.1", server.port, handle=echo, context=None)
-        with pytest.raises(CannotListen, match="choose an address"):
+        with pytest.raises(CannotListen, match="another program has that port"):
             async with other:
                 pass
 

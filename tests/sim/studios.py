@@ -6,6 +6,7 @@ replicas of its operator run beside them, with the laws that hold for any operat
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 from tests.operators.vmafx.studio import HERE, TINY, studio_scenario
@@ -17,7 +18,7 @@ def told_scenario(**changes: Any) -> Scenario:
     """A small studio, and an operator that says what becomes of its jobs."""
     given: dict[str, Any] = {
         "name": "told studio",
-        "operator": make(scope=HERE),
+        "operator": make(scope=HERE, random=Random(1)),
         "replicas": 2,
         "installs": (),
         "objects": 0,

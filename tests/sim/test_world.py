@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from tests.sim.shops import Shop
 from tests.sim.worlds import shop_scenario, website_scenario
-from trimtab.sim import Act, Fault, Plan, run
+from trimtab import Context, Operator, Result, Scope
+from trimtab.sim import Act, Fault, Plan, Scenario, run
 from trimtab.sim.fields import owned
 from trimtab.sim.plan import FAULTS, FaultKind, acts_of, faults_of
 from trimtab.sim.provided import provided
@@ -94,10 +95,21 @@ def test_a_law_of_the_operators_own_is_checked_within_every_write() -> None:
     assert report.laws == {"no_shelves"}
 
 
-def test_an_operator_that_leaves_the_process_is_told_by_name() -> None:
-    from trimtab import Context, Operator, Scope
-    from trimtab.sim import Scenario
+def test_what_never_comes_to_rest_is_told_with_what_it_wrote_last() -> None:
+    app = Operator("chatty")
 
+    @app.reconciles(Shop, scope=Scope(everything=True))
+    async def chat(shop: Shop, ctx: Context) -> Result:
+        ctx.event("Open", "It is open.")
+        return ctx.done(after=20.0)
+
+    scenario = Scenario(operator=app, patience=200.0, **SHORT)  # type: ignore[arg-type]
+    report = run(scenario, Plan(seed=1, acts=ACTS[:1]))
+    told = [each.sentence for each in report.violations]
+    assert any("the last was core/events/" in each for each in told), told
+
+
+def test_an_operator_that_leaves_the_process_is_told_by_name() -> None:
     app = Operator("callers", leader=False)
 
     @app.reconciles(Shop, scope=Scope(everything=True))

@@ -7,6 +7,9 @@ from typing import Any, Final
 
 import yaml
 
+from trimtab.authoring import pod_templates
+from trimtab.authoring.pod_templates import PODS, filled
+
 HOME: Final = "{{ .Release.Namespace }}"
 """Where the release is installed, and keeps its lease."""
 
@@ -151,27 +154,22 @@ kind: PodDisruptionBudget
 {{{{- end }}}}
 """
 
-MONITOR: Final = """\
-{{- if .Values.serviceMonitor.enabled }}
+MONITOR: Final = f"""\
+{{{{- if .Values.serviceMonitor.enabled }}}}
 apiVersion: monitoring.coreos.com/v1
 kind: ServiceMonitor
-metadata:
-  name: {{ include "operator.name" . }}
-  namespace: {{ .Release.Namespace }}
-  labels:
-    {{- include "operator.labels" . | nindent 4 }}
-    {{- with .Values.serviceMonitor.labels }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+{METADATA}    {{{{- with .Values.serviceMonitor.labels }}}}
+    {{{{- toYaml . | nindent 4 }}}}
+    {{{{- end }}}}
 spec:
   selector:
     matchLabels:
-      {{- include "operator.selector" . | nindent 6 }}
+      {{{{- include "operator.selector" . | nindent 6 }}}}
   endpoints:
     - port: http
       path: /metrics
-      interval: {{ .Values.serviceMonitor.interval }}
-{{- end }}
+      interval: {{{{ .Values.serviceMonitor.interval }}}}
+{{{{- end }}}}
 """
 
 ALONE: Final = """\
@@ -199,57 +197,38 @@ kind: Deployment
   strategy:
     # Without a leader, the old one must be gone before the new one begins.
     type: {{{{ ternary "RollingUpdate" "Recreate" .Values.leaderElection }}}}
-  template:
-    metadata:
-      labels:
-        {{{{- include "operator.labels" . | nindent 8 }}}}
-        {{{{- with .Values.podLabels }}}}
-        {{{{- toYaml . | nindent 8 }}}}
-        {{{{- end }}}}
-      {{{{- with .Values.podAnnotations }}}}
-      annotations:
-        {{{{- toYaml . | nindent 8 }}}}
-      {{{{- end }}}}
-    spec:
-      serviceAccountName: {{{{ include "operator.account" . }}}}
-      {{{{- with .Values.imagePullSecrets }}}}
-      imagePullSecrets:
-        {{{{- toYaml . | nindent 8 }}}}
-      {{{{- end }}}}
-      # It stops within five seconds of being told.
-      terminationGracePeriodSeconds: 15
-      securityContext:
-        runAsNonRoot: true
-        runAsUser: 65532
-        runAsGroup: 65532
-        seccompProfile:
-          type: RuntimeDefault
-      containers:
-        - name: operator
-          image: "{{{{ .Values.image.repository }}}}:{{{{ .Values.image.tag | \
-default .Chart.AppVersion }}}}"
-          imagePullPolicy: {{{{ .Values.image.pullPolicy }}}}
-          args:
+"""
+
+# It stops within five seconds of being told.
+GRACE: Final = 15
+
+ARGUMENTS: Final = """\
             - run
-            - {{{{ .Values.source | quote }}}}
+            - {{ .Values.source | quote }}
             - --host=0.0.0.0
-            - --port={{{{ .Values.port }}}}
-            - --log={{{{ .Values.log }}}}
-            {{{{- if not .Values.leaderElection }}}}
+            - --port={{ .Values.port }}
+            - --log={{ .Values.log }}
+            {{- if not .Values.leaderElection }}
             - --no-leader
-            {{{{- end }}}}
-@ARGUMENTS@
-            {{{{- with .Values.namespaces }}}}
-            - --namespaces={{{{ join "," . }}}}
-            {{{{- end }}}}
-          {{{{- with .Values.env }}}}
+            {{- end }}
+@ASKED@
+            {{- with .Values.namespaces }}
+            - --namespaces={{ join "," . }}
+            {{- end }}
+"""
+
+ENV: Final = """\
+          {{- with .Values.env }}
           env:
-            {{{{- toYaml . | nindent 12 }}}}
-          {{{{- end }}}}
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
+"""
+
+PORTS: Final = """\
           ports:
             - name: http
-              containerPort: {{{{ .Values.port }}}}
-@PORTS@
+              containerPort: {{ .Values.port }}
+@ASKED@
           livenessProbe:
             httpGet:
               path: /livez
@@ -259,36 +238,6 @@ default .Chart.AppVersion }}}}"
               path: /readyz
               port: http
             periodSeconds: 5
-          securityContext:
-            allowPrivilegeEscalation: false
-            readOnlyRootFilesystem: true
-            capabilities:
-              drop:
-                - ALL
-          {{{{- with .Values.resources }}}}
-          resources:
-            {{{{- toYaml . | nindent 12 }}}}
-          {{{{- end }}}}
-          volumeMounts:
-            - name: tmp
-              mountPath: /tmp
-@MOUNTS@
-      volumes:
-        - name: tmp
-          emptyDir: {{}}
-@VOLUMES@
-      {{{{- with .Values.nodeSelector }}}}
-      nodeSelector:
-        {{{{- toYaml . | nindent 8 }}}}
-      {{{{- end }}}}
-      {{{{- with .Values.affinity }}}}
-      affinity:
-        {{{{- toYaml . | nindent 8 }}}}
-      {{{{- end }}}}
-      {{{{- with .Values.tolerations }}}}
-      tolerations:
-        {{{{- toYaml . | nindent 8 }}}}
-      {{{{- end }}}}
 """
 
 
@@ -332,11 +281,21 @@ def notes(*, by: str) -> str:
 
 def deployment(*, elects: bool, asked: bool, optional: bool = False) -> str:
     """The Deployment; what must not be rendered fails here, whatever the schema."""
-    made = ALONE + ("" if elects else NEVER) + DEPLOYMENT
-    for place, text in WEBHOOKS.items():
-        said = switched(text, by=".Values.webhooks.enabled" if optional else "")
-        made = made.replace(f"@{place}@\n", said if asked else "")
-    return made
+    by = ".Values.webhooks.enabled" if optional else ""
+    more = {place: switched(text, by=by) for place, text in WEBHOOKS.items() if asked}
+    places = {
+        "LABELS": '        {{- include "operator.labels" . | nindent 8 }}\n',
+        "VALUES": ".Values",
+        "ACCOUNT": '{{ include "operator.account" . }}',
+        "GRACE": str(GRACE),
+        "CONTAINER": "operator",
+        "ARGUMENTS": filled(ARGUMENTS, {"ASKED": more.get("ARGUMENTS", "")}),
+        "ENV": ENV,
+        "PORTS": filled(PORTS, {"ASKED": more.get("PORTS", "")}),
+        "MOUNTS": more.get("MOUNTS", ""),
+        "VOLUMES": more.get("VOLUMES", ""),
+    }
+    return ALONE + ("" if elects else NEVER) + DEPLOYMENT + filled(PODS, places)
 
 
 def service(*, asked: bool, optional: bool = False) -> str:
@@ -360,24 +319,16 @@ def configuration(version: str, kind: str, name: str) -> str:
 
 def role(rules: str, *, place: str) -> str:
     """A role and its binding in a place; the empty one is the whole cluster."""
-    kind = "Role" if place else "ClusterRole"
     # Releases of one name may be in several namespaces.
     name = '{{ include "operator.name" $ }}'
     if not place:
         name = f"{name}-{{{{ $.Release.Namespace }}}}"
     elif place == HOME:  # which may be one of the namespaces that are worked in
         name = f"{name}-home"
-    where = f"  namespace: {place}\n" if place else ""
-    metadata = (
-        f"metadata:\n  name: {name}\n{where}  labels:\n"
-        '    {{- include "operator.labels" $ | nindent 4 }}\n'
-    )
-    group = "rbac.authorization.k8s.io"
-    return (
-        f"---\napiVersion: {group}/v1\nkind: {kind}\n{metadata}rules:\n{rules}"
-        f"---\napiVersion: {group}/v1\nkind: {kind}Binding\n{metadata}"
-        f"roleRef:\n  apiGroup: {group}\n  kind: {kind}\n  name: {name}\n"
-        "subjects:\n  - kind: ServiceAccount\n"
-        '    name: {{ include "operator.account" $ }}\n'
-        "    namespace: {{ $.Release.Namespace }}\n"
+    return pod_templates.role(
+        rules,
+        name=name,
+        account='{{ include "operator.account" $ }}',
+        namespace=place,
+        labels='    {{- include "operator.labels" $ | nindent 4 }}\n',
     )

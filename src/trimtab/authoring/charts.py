@@ -11,6 +11,7 @@ import msgspec
 import yaml
 
 from trimtab.authoring import chart_templates as templates
+from trimtab.authoring import pod_templates as pods
 from trimtab.authoring import policy_templates as policies
 from trimtab.authoring import program_templates as programs
 from trimtab.authoring.chart_templates import HOME
@@ -184,12 +185,7 @@ def values_of(chart: Chart, *, elects: bool) -> Plain:
             "requests": {"cpu": "50m", "memory": "64Mi"},
             "limits": {"memory": "256Mi"},
         },
-        "podAnnotations": {},
-        "podLabels": {},
-        "nodeSelector": {},
-        "tolerations": [],
-        "affinity": {},
-        "env": [],
+        **pods.VALUES,
         "serviceMonitor": {"enabled": False, "interval": "30s", "labels": {}},
         "networkPolicy": policies.values_of(operator.programs),
     }

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import yaml
 
+from trimtab.authoring.pod_templates import PODS, VALUES, filled, role
 from trimtab.runtime.programs import Place, Program
 
 COMMON: Final[dict[str, Any]] = {
@@ -17,12 +18,7 @@ COMMON: Final[dict[str, Any]] = {
         "requests": {"cpu": "100m", "memory": "128Mi"},
         "limits": {"memory": "1Gi"},
     },
-    "podAnnotations": {},
-    "podLabels": {},
-    "nodeSelector": {},
-    "tolerations": [],
-    "affinity": {},
-    "env": [],
+    **VALUES,
     "volumes": [],
     "volumeMounts": [],
 }
@@ -73,81 +69,26 @@ kind: Deployment
       maxUnavailable: 0
 """
 
-PODS: Final = f"""\
-  template:
-    metadata:
-      labels:
-{indent(LABELS, "        ")}@LABELS@
-        {{{{- with $values.podLabels }}}}
-        {{{{- toYaml . | nindent 8 }}}}
-        {{{{- end }}}}
-      {{{{- with $values.podAnnotations }}}}
-      annotations:
-        {{{{- toYaml . | nindent 8 }}}}
-      {{{{- end }}}}
-    spec:
-      serviceAccountName: {{{{ $name }}}}
-      {{{{- with $.Values.imagePullSecrets }}}}
-      imagePullSecrets:
-        {{{{- toYaml . | nindent 8 }}}}
-      {{{{- end }}}}
-      terminationGracePeriodSeconds: @GRACE@
-      securityContext:
-        runAsNonRoot: true
-        runAsUser: 65532
-        runAsGroup: 65532
-        seccompProfile:
-          type: RuntimeDefault
-      containers:
-        - name: @NAME@
-          image: "{{{{ $.Values.image.repository }}}}:{{{{ $.Values.image.tag | \
-default $.Chart.AppVersion }}}}"
-          imagePullPolicy: {{{{ $.Values.image.pullPolicy }}}}
-          args:
-@ARGUMENTS@
-            - --log={{{{ $values.log }}}}
+LOG: Final = "- --log={{ $values.log }}\n"
+
+ENV: Final = """\
           env:
-@ENV@
-            {{{{- with $values.env }}}}
-            {{{{- toYaml . | nindent 12 }}}}
-            {{{{- end }}}}
-@PORTS@
-          securityContext:
-            allowPrivilegeEscalation: false
-            readOnlyRootFilesystem: true
-            capabilities:
-              drop:
-                - ALL
-          {{{{- with $values.resources }}}}
-          resources:
-            {{{{- toYaml . | nindent 12 }}}}
-          {{{{- end }}}}
-          volumeMounts:
-            - name: tmp
-              mountPath: /tmp
-@MOUNTS@
-            {{{{- with $values.volumeMounts }}}}
-            {{{{- toYaml . | nindent 12 }}}}
-            {{{{- end }}}}
-      volumes:
-        - name: tmp
-          emptyDir: {{}}
-@VOLUMES@
-        {{{{- with $values.volumes }}}}
-        {{{{- toYaml . | nindent 8 }}}}
-        {{{{- end }}}}
-      {{{{- with $values.nodeSelector }}}}
-      nodeSelector:
-        {{{{- toYaml . | nindent 8 }}}}
-      {{{{- end }}}}
-      {{{{- with $values.affinity }}}}
-      affinity:
-        {{{{- toYaml . | nindent 8 }}}}
-      {{{{- end }}}}
-      {{{{- with $values.tolerations }}}}
-      tolerations:
-        {{{{- toYaml . | nindent 8 }}}}
-      {{{{- end }}}}
+@OWN@
+            {{- with $values.env }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+"""
+
+MOUNTS: Final = """\
+            {{- with $values.volumeMounts }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+"""
+
+VOLUMES: Final = """\
+        {{- with $values.volumes }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
 """
 
 PROBES: Final = """\
@@ -224,14 +165,8 @@ def template(program: Program) -> str:
         parts.append(MONITOR)
     parts.append(program.more())
     made = "".join(parts) + "{{- end }}\n"
-    for word, text in (
-        ("@NAME@", program.name),
-        ("@KEY@", program.name),
-        ("@GRACE@", str(program.grace)),
-        ("@PROBED@", program.probed),
-    ):
-        made = made.replace(word, text)
-    return made
+    places = {"NAME": program.name, "KEY": program.name, "PROBED": program.probed}
+    return filled(made, places)
 
 
 def _deployment(program: Program) -> str:
@@ -239,17 +174,19 @@ def _deployment(program: Program) -> str:
     if program.ports:
         numbered = _ports(program, "containerPort", "", indent=12)
         ports = f"          ports:\n{numbered}"
-    made = f"---\n{_maker(program)}{PODS}"
-    for place, text in (
-        ("LABELS", indent(program.labels, " " * 8)),
-        ("ARGUMENTS", indent(program.arguments, " " * 12)),
-        ("ENV", indent(program.env, " " * 12)),
-        ("PORTS", ports + (PROBES if program.probed else "")),
-        ("MOUNTS", indent(program.mounts, " " * 12)),
-        ("VOLUMES", indent(program.volumes, " " * 8)),
-    ):
-        made = made.replace(f"@{place}@\n", text)
-    return made
+    places = {
+        "LABELS": indent(LABELS + program.labels, " " * 8),
+        "VALUES": "$values",
+        "ACCOUNT": "{{ $name }}",
+        "GRACE": str(program.grace),
+        "CONTAINER": program.name,
+        "ARGUMENTS": indent(program.arguments + LOG, " " * 12),
+        "ENV": filled(ENV, {"OWN": indent(program.env, " " * 12)}),
+        "PORTS": ports + (PROBES if program.probed else ""),
+        "MOUNTS": indent(program.mounts, " " * 12) + MOUNTS,
+        "VOLUMES": indent(program.volumes, " " * 8) + VOLUMES,
+    }
+    return f"---\n{_maker(program)}{filled(PODS, places)}"
 
 
 def _maker(program: Program) -> str:
@@ -295,18 +232,12 @@ def _rules(program: Program, place: Place) -> list[dict[str, Any]]:
 def _role(rules: list[dict[str, Any]], *, wide: bool) -> str:
     if not rules:
         return ""
-    kind = "ClusterRole" if wide else "Role"
     # Releases of one name may be in several namespaces.
-    name = "{{ $name }}-{{ $.Release.Namespace }}" if wide else "{{ $name }}"
-    where = "" if wide else "  namespace: {{ $.Release.Namespace }}\n"
-    labels = indent(LABELS, "    ")
-    metadata = f"metadata:\n  name: {name}\n{where}  labels:\n{labels}"
-    group = "rbac.authorization.k8s.io"
-    text = yaml.safe_dump(rules, sort_keys=False)
-    return (
-        f"---\napiVersion: {group}/v1\nkind: {kind}\n{metadata}rules:\n{text}"
-        f"---\napiVersion: {group}/v1\nkind: {kind}Binding\n{metadata}"
-        f"roleRef:\n  apiGroup: {group}\n  kind: {kind}\n  name: {name}\n"
-        "subjects:\n  - kind: ServiceAccount\n    name: {{ $name }}\n"
-        "    namespace: {{ $.Release.Namespace }}\n"
+    home = "{{ $.Release.Namespace }}"
+    return role(
+        yaml.safe_dump(rules, sort_keys=False),
+        name=f"{{{{ $name }}}}-{home}" if wide else "{{ $name }}",
+        account="{{ $name }}",
+        namespace="" if wide else home,
+        labels=indent(LABELS, "    "),
     )

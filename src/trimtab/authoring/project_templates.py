@@ -179,10 +179,10 @@ format: # and mend what can be mended
 	ruff format .
 
 crd: # print the CRDs
-	trimtab crd $(OPERATOR)
+	@trimtab crd $(OPERATOR)
 
 rbac: # print the roles
-	trimtab rbac $(OPERATOR)
+	@trimtab rbac $(OPERATOR)
 
 chart: # write the Helm chart
 	trimtab chart $(OPERATOR) --output chart --image $(IMAGE) --version $(VERSION)
@@ -223,7 +223,7 @@ jobs:
         with:
           python-version: "3.13"
           cache: pip
-      - run: pip install -e .[dev]
+      - run: pip install -e '.[dev]'
       - run: make test
       - run: make chart
       - run: helm lint --strict chart
@@ -234,7 +234,7 @@ README: Final = """\
 
 A Kubernetes operator: each `@kind@` becomes a Deployment.
 
-    pip install -e .[dev]
+    pip install -e '.[dev]'
     make dev      # an embedded cluster, reload at every save
     make test     # style, types, and tests on the embedded cluster
 

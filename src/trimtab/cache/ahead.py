@@ -1,4 +1,4 @@
-"""Reading ahead: something begins before a block of work, and is over after it."""
+"""Reading ahead: a task that runs beside a block of work and never outlives it."""
 
 from __future__ import annotations
 

@@ -386,7 +386,8 @@ class Feed(Generic[R]):
         self.errors += 1
         now = asyncio.get_running_loop().time()
         pause = self._troubles.add(error, now=now, steady=self._is_steady(now))
-        level = logging.INFO if self._troubles.failures == 1 else logging.DEBUG
+        first = logging.WARNING if isinstance(error, NotFound) else logging.INFO
+        level = first if self._troubles.failures == 1 else logging.DEBUG
         logger.log(level, "%s: %s", self, error)
         self._turn(error)
         return pause

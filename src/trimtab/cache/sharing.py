@@ -13,6 +13,7 @@ values is no longer looked at.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import is_
 from types import UnionType
 from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin
@@ -91,14 +92,13 @@ def _struct(kind: type[msgspec.Struct], above: tuple[type, ...]) -> Visit | None
         return None  # a class within itself; the outer levels are enough
     texts: list[tuple[str, Texts]] = []
     parts: list[tuple[str, Visit]] = []
-    for info in fields(kind):
-        if kind is Metadata and info.name in _UNIQUE:
+    for name, inner in _fields(kind):
+        if kind is Metadata and name in _UNIQUE:
             continue
-        inner = _bare(info.type)
         if inner is str:
-            texts.append((info.name, Texts()))
+            texts.append((name, Texts()))
         elif (visit := _part(inner, (*above, kind))) is not None:
-            parts.append((info.name, visit))
+            parts.append((name, visit))
     if not texts and not parts:
         return None
 
@@ -162,7 +162,7 @@ def _is_simple(kind: type[msgspec.Struct]) -> bool:
     """
     return kind.__struct_config__.frozen and all(
         inner in (str, int, bool) or get_origin(inner) is Literal
-        for inner in (_bare(info.type) for info in fields(kind))
+        for _, inner in _fields(kind)
     )
 
 
@@ -215,6 +215,13 @@ def _map() -> Visit:
         return values
 
     return visit_map
+
+
+# Every cache of a kind asks, and to find its types costs more than all the rest.
+@lru_cache(maxsize=1024)
+def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
+    """The fields of a kind with their bare types."""
+    return tuple((info.name, _bare(info.type)) for info in fields(kind))
 
 
 def _bare(annotation: Any) -> Any:

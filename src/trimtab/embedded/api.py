@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from trimtab.embedded import bodies, components, reading, status
+from trimtab.embedded import bodies, reading, status
 from trimtab.embedded.admission import Admission
 from trimtab.embedded.allocation import Allocation
 from trimtab.embedded.answers import Answer as Answer
@@ -25,6 +25,7 @@ from trimtab.embedded.bootstrap import furnish, install, recorded
 from trimtab.embedded.calls import Calls, Exchange, Pending
 from trimtab.embedded.catalog import Catalog
 from trimtab.embedded.chain import Chain, Plugin
+from trimtab.embedded.commits import Commits
 from trimtab.embedded.controllers import Controllers
 from trimtab.embedded.deletion import Deletion
 from trimtab.embedded.documents import TEXT, Documents, headers_of
@@ -33,12 +34,6 @@ from trimtab.embedded.forms import Renderer
 from trimtab.embedded.guards import Guards
 from trimtab.embedded.kinds import Kind
 from trimtab.embedded.lifecycle import Lifecycle
-from trimtab.embedded.lists import (
-    list_page,
-    list_request,
-    number_of,
-    too_large_version,
-)
 from trimtab.embedded.messages import Messages
 from trimtab.embedded.metadata import Stamps
 from trimtab.embedded.podsecurity.plugin import PodSecurity
@@ -47,12 +42,12 @@ from trimtab.embedded.publishing import Publishing
 from trimtab.embedded.quota import Quotas
 from trimtab.embedded.rbac.authorizer import Authorizer
 from trimtab.embedded.rbac.impersonation import Impersonation
+from trimtab.embedded.reads import Reads
 from trimtab.embedded.registry import Registry
 from trimtab.embedded.removals import Removals
 from trimtab.embedded.requests import ApiRequest, Target, target_of
 from trimtab.embedded.reviews import Reviews
 from trimtab.embedded.routes import check_document, is_tabled, not_found, routed
-from trimtab.embedded.selection import Selection, selection_of
 from trimtab.embedded.signers import Issue
 from trimtab.embedded.status import ApiProblem, NoSuchPath
 from trimtab.embedded.store import Store
@@ -114,18 +109,14 @@ class Api:
         self._lifecycle = self._make_lifecycle()
         self._controllers = self._make_controllers(issue)
         self._removals = Removals(self.registry, calls=self.calls)
-        self._streams = Streams(self._hub, calls=self.calls, random=random)
+        self._reads = Reads(
+            self.registry, streams=Streams(self._hub, calls=self.calls, random=random)
+        )
         self._subresources = Subresources(
             self.registry, self.catalog, tokens=tokens, now=now
         )
         self._impersonation = Impersonation(self._authorizer)
-        self._guards = Guards(
-            store,
-            self._authorizer,
-            catalog=self.catalog,
-            security=self._security,
-            now=now,
-        )
+        self._guards = self._make_guards()
         self._reviews = Reviews(
             tokens,
             registry=self.registry,
@@ -141,7 +132,7 @@ class Api:
 
     def _make_registry(self, random: Random) -> Registry:
         stamps = Stamps(now=self._now, random=random, calls=self.calls)
-        return Registry(
+        commits = Commits(
             self.store,
             stamps=stamps,
             admission=Admission(self.store, name=stamps.name),
@@ -149,6 +140,7 @@ class Api:
             allocate=self._allocate,
             chain=Chain(self._plugins()),
         )
+        return Registry(commits)
 
     def _make_lifecycle(self) -> Lifecycle:
         return Lifecycle(
@@ -170,6 +162,15 @@ class Api:
             flows=recorded(API_VERSION),
             furnish=lambda name: furnish(self, name),
             issue=issue,
+            now=self._now,
+        )
+
+    def _make_guards(self) -> Guards:
+        return Guards(
+            self.store,
+            self._authorizer,
+            catalog=self.catalog,
+            security=self._security,
             now=self._now,
         )
 
@@ -260,9 +261,13 @@ class Api:
 
         Errors: ``ApiProblem`` if they may not, or may not act as somebody else.
         """
-        if request.impersonation:
-            request = self._impersonation.become(request)
-        self._authorizer.check(request)
+        try:
+            if request.impersonation:
+                request = self._impersonation.become(request)
+            self._authorizer.check(request)
+        except ApiProblem as problem:
+            problem.unadmitted = True
+            raise
         return request
 
     def refusal(self, request: ApiRequest, problem: ApiProblem) -> Answer:
@@ -276,6 +281,8 @@ class Api:
             )
         media = bodies.media_of(request.headers.get("accept", ""))
         headers = warned(problem.warnings)
+        if problem.unadmitted:
+            headers += (("X-Content-Type-Options", "nosniff"),)
         if problem.retry_after:
             headers += (("Retry-After", str(problem.retry_after)),)
         return Answer(
@@ -317,7 +324,8 @@ class Api:
         if target.subresource or kind.resource.verbs == ("create",):
             return self._subresource(request, target, kind)
         if request.method == "GET":
-            return self._read(request, target, kind)
+            renderer = self._renderer(request, kind, many=not target.name)
+            return self._reads.answer(request, target, renderer)
         if request.method == "DELETE":
             renderer = self._renderer(request, kind)
             return self._removals.answer(request, target, renderer)
@@ -348,56 +356,6 @@ class Api:
         return Renderer(
             kind, form, include=include, now=self._now, messages=self._messages
         )
-
-    def _selection(self, request: ApiRequest, target: Target, kind: Kind) -> Selection:
-        return selection_of(request.query, kind=kind, name=target.name)
-
-    def _read(
-        self, request: ApiRequest, target: Target, kind: Kind
-    ) -> Answer | WatchAnswer:
-        renderer = self._renderer(request, kind, many=not target.name)
-        if kind.prefix == components.PREFIX:
-            return self._components(request, target, kind, renderer)
-        if target.watch or (request.flag("watch") and not target.name):
-            return self._streams.begin(request, target, renderer)
-        if target.name:
-            asked = number_of(request.query.get("resourceVersion", ""))
-            if asked > self.store.revision:
-                raise too_large_version(asked, self.store.revision)
-            row = self.registry.row(kind, target.namespace, target.name)
-            renderer.fits(many=False)
-            [value] = kind.current([row.value])
-            return Answer(content_type=renderer.form.media, body=renderer.one(value))
-        selection = self._selection(request, target, kind)
-        asked_list = list_request(request, current=self.store.revision)
-        if selection.is_one and (target.namespace or not kind.namespaced):
-            asked_list = msgspec.structs.replace(asked_list, limit=0)
-        convert = kind.current if selection.is_of_version(kind) else None
-        page = list_page(
-            self.store,
-            kind.within(target.namespace),
-            asked_list,
-            selection.matcher(),
-            convert=convert,
-        )
-        renderer.fits(many=True)
-        values = page.values if convert else kind.current(page.values)
-        pieces = renderer.many(values, page.metadata())
-        return Answer(content_type=renderer.form.media, body=pieces)
-
-    def _components(
-        self, request: ApiRequest, target: Target, kind: Kind, renderer: Renderer
-    ) -> Answer:
-        if target.watch or request.flag("watch"):
-            raise status.method_not_allowed(kind.about, "watch")
-        renderer.fits(many=not target.name)
-        if target.name:
-            body = renderer.one(components.one_of(kind, target.name))
-            return Answer(content_type=renderer.form.media, body=body)
-        matches = self._selection(request, target, kind).matcher()
-        values = filter(matches, components.all_of(kind)) if matches else None
-        pieces = renderer.many(values or components.all_of(kind), {})
-        return Answer(content_type=renderer.form.media, body=pieces)
 
     def _write(self, request: ApiRequest, target: Target, kind: Kind) -> Answer:
         renderer = self._renderer(request, kind)

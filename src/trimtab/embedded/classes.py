@@ -1,4 +1,4 @@
-"""Classes: what new objects are given by others that stand beside them.
+"""Classes: limit ranges and classes that new objects are held against, kept decoded.
 
 Every pod that is created is held against the limit ranges of its namespace, a priority
 class and perhaps a runtime class; claims and ingresses that name no class get the

@@ -1,4 +1,4 @@
-"""Controllers: all that the server does by itself beside the life of objects.
+"""Controllers: those of a real control plane that clients wait for, in this server.
 
 What the controllers of a real control plane do and clients wait for is done here, in
 small steps between requests, soon after the write that it follows from.

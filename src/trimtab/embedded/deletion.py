@@ -80,20 +80,24 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.propagationPolicy
 
 
-def delete_options(request: ApiRequest, body: Plain | None) -> DeleteOptions:
-    """The options of a request; 400 or 422 for those that make no sense."""
-    plain: dict[str, Any] = dict(body or {})
-    if not body:
-        query = request.query
-        grace = request.number("gracePeriodSeconds")
-        if grace is not None:
-            plain["gracePeriodSeconds"] = grace
-        if query.get("propagationPolicy"):
-            plain["propagationPolicy"] = query["propagationPolicy"]
-        if query.get("orphanDependents"):
-            plain["orphanDependents"] = request.flag("orphanDependents")
-    if "dryRun" in request.query:
-        plain["dryRun"] = [request.query["dryRun"]]
+def in_query(request: ApiRequest) -> Plain:
+    """The options that the query of a delete without a body says."""
+    query = request.query
+    plain: Plain = {}
+    grace = request.number("gracePeriodSeconds")
+    if grace is not None:
+        plain["gracePeriodSeconds"] = grace
+    if query.get("propagationPolicy"):
+        plain["propagationPolicy"] = query["propagationPolicy"]
+    if query.get("orphanDependents"):
+        plain["orphanDependents"] = request.flag("orphanDependents")
+    if "dryRun" in query:
+        plain["dryRun"] = [query["dryRun"]]
+    return plain
+
+
+def delete_options(plain: Plain) -> DeleteOptions:
+    """The options of a delete; 400 or 422 for those that make no sense."""
     _check_types(plain)
     options = msgspec.convert(plain, DeleteOptions)
     problems = []

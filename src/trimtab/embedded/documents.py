@@ -18,6 +18,9 @@ JWKS = "application/jwk-set+json"
 ISSUER_PATH = "/.well-known/openid-configuration"
 KEYS_PATH = "/openid/v1/jwks"
 HEALTH = ("/healthz", "/livez", "/readyz")
+VERSION_PATH = "/version"
+ALONE = {VERSION_PATH: (JSON,), ISSUER_PATH: (JSON,), KEYS_PATH: (JWKS,)}
+"""What is read by GET alone, and each of them in one form alone."""
 CHECKS = ("ping", "etcd", "poststarthook/bootstrap")
 KUBERNETES = "v1.36.3"
 
@@ -35,9 +38,10 @@ class Documents:
     def find(self, request: ApiRequest) -> Found | None:
         """The document at a path; None if there is none."""
         parts = request.path.strip("/").split("/")
-        if request.path.startswith(HEALTH):
+        if f"/{parts[0]}" in HEALTH:
             return self._health(request, parts)
-        if parts == ["version"]:
+        path = f"/{'/'.join(parts)}"
+        if path == VERSION_PATH:
             return _json(version())
         if parts in (["api"], ["apis"]):
             return self._root(request, core=parts == ["api"])
@@ -45,9 +49,9 @@ class Documents:
             return self._discovery(request, parts)
         if parts == [""]:
             return _json({"paths": self._paths()})
-        if request.path == ISSUER_PATH:
+        if path == ISSUER_PATH:
             return _json(self._issuer())
-        if request.path == KEYS_PATH:
+        if path == KEYS_PATH:
             return JWKS, bodies.encode(self._tokens.keys())
         return None
 
@@ -64,6 +68,8 @@ class Documents:
     def _health(self, request: ApiRequest, parts: list[str]) -> Found | None:
         if len(parts) > 1:
             return (TEXT, b"ok") if "/".join(parts[1:]) in CHECKS else None
+        if request.path.endswith("/"):
+            return None
         if "verbose" in request.query:
             lines = [f"[+]{check} ok" for check in CHECKS]
             text = "\n".join([*lines, f"{parts[0]} check passed", ""])
@@ -132,6 +138,8 @@ def headers_of(content_type: str, path: str) -> tuple[tuple[str, str], ...]:
         return (("X-Content-Type-Options", "nosniff"),)
     if AGGREGATED in content_type:
         return (("Cache-Control", "public"),)
+    if path.rstrip("/") in (ISSUER_PATH, KEYS_PATH):
+        return (("Cache-Control", "public, max-age=3600"),)
     return ()
 
 

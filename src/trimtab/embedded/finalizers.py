@@ -1,4 +1,4 @@
-"""Finalizers: what keeps volumes and claims that are in use from going."""
+"""Finalizers: those that volumes and claims get on their way in."""
 
 from __future__ import annotations
 

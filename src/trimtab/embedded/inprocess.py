@@ -8,12 +8,14 @@ the server.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import unquote
 
+from trimtab.client import answers
 from trimtab.client.config import Config
 from trimtab.client.credentials import Static, TlsMaterial
-from trimtab.client.errors import BodyTooLarge, Closed, Disconnected
+from trimtab.client.errors import Closed, Disconnected
 from trimtab.client.transport import (
     Progress,
     Request,
@@ -135,19 +137,16 @@ class InProcess:
         return self._closed
 
 
-class InProcessResponse:
-    """An answer, read at the client's pace."""
+class Answered(ABC):
+    """An answer of the API as clients read it, at their own pace."""
 
-    def __init__(
-        self, answer: Answer | Stream, request: Request, transport: InProcess
-    ) -> None:
+    def __init__(self, answer: Answer | Stream, request: Request) -> None:
         self._answer = answer
         self._request = request
-        self._transport = transport
         self._pieces: Iterator[bytes] = iter(())
         if isinstance(answer, Answer):
             body = answer.body
-            self._pieces = iter((body,)) if isinstance(body, bytes) else body
+            self._pieces = iter((body,)) if isinstance(body, bytes) else iter(body)
 
     @property
     def status(self) -> int:
@@ -156,9 +155,7 @@ class InProcessResponse:
     def headers(self, name: str) -> Sequence[str]:
         if name.lower() == "content-type":
             return (self._answer.content_type,)
-        if isinstance(self._answer, Stream):
-            return ()
-        own = self._answer.headers
+        own = () if isinstance(self._answer, Stream) else self._answer.headers
         return tuple(value for key, value in own if key.lower() == name.lower())
 
     async def read(self, *, limit: int) -> bytes | bytearray:
@@ -166,13 +163,26 @@ class InProcessResponse:
         while data := await self.chunk():
             body += data
             if len(body) > limit:
-                raise BodyTooLarge(
-                    f"{self._request}: the answer is longer than {limit} bytes "
-                    f"({len(body)} seen); ask for less or raise the cap.",
-                    seen=len(body),
-                    limit=limit,
-                )
+                raise answers.too_large(self._request, seen=len(body), limit=limit)
         return body
+
+    async def pump(self, take: Callable[[bytes], None]) -> None:
+        while data := await self.chunk():
+            take(data)
+
+    @abstractmethod
+    async def chunk(self) -> bytes:
+        """Whatever has come of the body; empty at its end."""
+
+
+class InProcessResponse(Answered):
+    """One that comes from an API in the same loop."""
+
+    def __init__(
+        self, answer: Answer | Stream, request: Request, transport: InProcess
+    ) -> None:
+        super().__init__(answer, request)
+        self._transport = transport
 
     async def chunk(self) -> bytes:
         try:
@@ -188,10 +198,6 @@ class InProcessResponse:
             raise Closed(f"{self._request}: the client was closed meanwhile.")
         self._transport.received(len(data))
         return data
-
-    async def pump(self, take: Callable[[bytes], None]) -> None:
-        while data := await self.chunk():
-            take(data)
 
     def _broken(self, why: str) -> Disconnected:
         return Disconnected(f"{self._request}: the answer broke off ({why}).")

@@ -1,4 +1,4 @@
-"""Lifecycle: what the server does by itself, because of what was written.
+"""The lifecycle: what becomes of objects whose owner, namespace or CRD comes or goes.
 
 Garbage follows its owner, a namespace takes its contents along, a CRD comes to be
 served and takes its objects along, events grow old. Each change in the store may put

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
 import ssl
 import sys
@@ -22,7 +23,7 @@ from aiohttp import StreamReader
 # Not aiohttp.web, which brings a whole framework along, and 50 ms.
 from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_request import BaseRequest
-from aiohttp.web_response import StreamResponse
+from aiohttp.web_response import Response, StreamResponse
 from aiohttp.web_server import Server
 
 from trimtab.embedded import status
@@ -54,6 +55,9 @@ FAREWELL_SECONDS = 0.5
 STOP_SECONDS = 3.0
 CANCEL_SECONDS = 0.5
 UPGRADES = ("websocket", "spdy")
+_BROKEN = re.compile("%(?![0-9A-Fa-f]{2})")
+"""What is escaped, and escapes nothing."""
+_UNREADABLE = re.compile(f"{_BROKEN.pattern}|;")
 
 
 class Nodes(Protocol):
@@ -183,6 +187,8 @@ class Listener:
                 self._idle.set()
 
     async def _serve(self, request: BaseRequest) -> StreamResponse:
+        if _BROKEN.search(request.raw_path.partition("?")[0]):
+            return _nonsense()
         headers: dict[str, str] = {}
         acting: list[tuple[str, str]] = []
         for key, value in request.headers.items():
@@ -229,6 +235,13 @@ class Listener:
         return msgspec.structs.replace(asked, user=user, body=body)
 
 
+def _nonsense() -> StreamResponse:
+    """To what is not even a request, as Go answers it, and then hangs up."""
+    response = Response(status=400, text="400 Bad Request")
+    response.force_close()
+    return response
+
+
 def _peer(transport: asyncio.Transport) -> User | None:
     """Who the client's certificate says is there; sets up the socket by the way."""
     found: socket.socket | None = transport.get_extra_info("socket")
@@ -245,7 +258,8 @@ def _peer(transport: asyncio.Transport) -> User | None:
 
 
 def _place(request: BaseRequest) -> tuple[str, dict[str, str]]:
-    """The decoded path, and the query; of a repeated parameter the first counts."""
+    """The decoded path, and the query; of a repeated parameter the first counts, and
+    one that cannot be read is not there."""
     raw = request.raw_path
     if not raw.startswith("/"):  # an absolute address, as for a proxy
         raw = request.rel_url.raw_path_qs
@@ -254,6 +268,9 @@ def _place(request: BaseRequest) -> tuple[str, dict[str, str]]:
         path = unquote(path)
     if not query:
         return path, {}
+    if "%" in query or ";" in query:
+        read = (each for each in query.split("&") if not _UNREADABLE.search(each))
+        query = "&".join(read)
     pairs = parse_qsl(query, keep_blank_values=True)
     return path, dict(reversed(pairs))
 

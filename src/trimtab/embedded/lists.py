@@ -7,12 +7,15 @@ remembers them.
 
 from __future__ import annotations
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from trimtab.embedded import status
+from trimtab.embedded import jsontext, status
+from trimtab.embedded.jsontext import Malformed
+from trimtab.embedded.patches import json_kind
 from trimtab.embedded.requests import ApiRequest
 from trimtab.embedded.status import ApiProblem, FieldProblem, GroupResource
 from trimtab.embedded.store import Compacted, Store
@@ -27,31 +30,60 @@ EXPIRED = (
     "show up in the list."
 )
 NOT_OLDER = "NotOlderThan"
+TOKEN_VERSION = "meta.k8s.io/v1"
+_NO_BASE64 = re.compile("[^A-Za-z0-9_-]")
 Convert = Callable[[Iterable[bytes]], Iterable[bytes]]
 LIST_OPTIONS = GroupResource("meta.k8s.io", "ListOptions")
 
 
-class Token(msgspec.Struct, frozen=True, array_like=True):
+class Token(msgspec.Struct, frozen=True):
     """Where the next page begins: the revision of the list and the last key given."""
 
-    revision: int
-    after: str
+    revision: int = msgspec.field(name="rv", default=0)
+    after: str = msgspec.field(name="start", default="")
+    version: str = msgspec.field(name="v", default=TOKEN_VERSION)
 
     def text(self) -> str:
         return urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
     @classmethod
     def parse(cls, text: str) -> Token:
+        """The token in a text; 400 for one that no server has given."""
         try:
-            raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-            return msgspec.json.decode(raw, type=cls)
-        except msgspec.DecodeError:
-            why = "server does not recognize this encoded version "
-        except ValueError:
-            why = "illegal base64 data at input byte 0"
-        raise status.bad_request(
-            f"invalid continue token: continue key is not valid: {why}"
-        )
+            return _token(_bytes(text))
+        except (Malformed, ValueError) as problem:
+            raise status.bad_request(
+                f"invalid continue token: continue key is not valid: {problem}"
+            ) from None
+
+
+def _bytes(text: str) -> bytes:
+    wrong = _NO_BASE64.search(text)
+    if wrong or len(text) % 4 == 1:
+        place = wrong.start() if wrong else len(text) - 1
+        raise ValueError(f"illegal base64 data at input byte {place}")
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _token(raw: bytes) -> Token:
+    """What a token says, or what the real server says about it."""
+    told = jsontext.decode(raw)
+    if not isinstance(told, dict | None):
+        of = "Go value of type storage.continueToken"
+        raise ValueError(f"json: cannot unmarshal {json_kind(told)} into {of}")
+    told = told or {}
+    for key, type, name in (("v", str, "string"), ("rv", int, "int64")):
+        if not isinstance(told.get(key), type | None):
+            of = f"Go struct field continueToken.{key} of type {name}"
+            raise ValueError(f"json: cannot unmarshal {json_kind(told[key])} into {of}")
+    version = told.get("v") or ""
+    if version != TOKEN_VERSION:
+        raise ValueError(f"server does not recognize this encoded version {version}")
+    if not told.get("rv"):
+        raise ValueError(f"incorrect encoded start resourceVersion (version {version})")
+    if not told.get("start"):
+        raise ValueError(f"encoded start key empty (version {version})")
+    return Token(told["rv"], str(told["start"]))
 
 
 class ListRequest(msgspec.Struct, frozen=True, kw_only=True):

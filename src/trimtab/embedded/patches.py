@@ -241,22 +241,26 @@ def _value(operation: dict[str, Any]) -> Any:
     return operation.get("value")
 
 
-def _add(target: _Target, operation: dict[str, Any]) -> None:
-    path = _path(operation)
+def _found(target: _Target, path: str, told: str) -> tuple[Any, str]:
+    """Where a path leads to; ``told`` is what is said if that is nowhere."""
     found = target.find(path)
     if found is None:
-        raise _missing(f'add operation does not apply: doc is missing path: "{path}"')
+        raise _missing(told)
+    return found
+
+
+def _add(target: _Target, operation: dict[str, Any]) -> None:
+    path = _path(operation)
+    told = f'add operation does not apply: doc is missing path: "{path}"'
+    found = _found(target, path, told)
     with _told(f"error in add for path: '{path}'"):
         _insert(*found, _value(operation))
 
 
 def _remove(target: _Target, operation: dict[str, Any]) -> None:
     path = _path(operation)
-    found = target.find(path)
-    if found is None:
-        raise _missing(
-            f'remove operation does not apply: doc is missing path: "{path}"'
-        )
+    told = f'remove operation does not apply: doc is missing path: "{path}"'
+    found = _found(target, path, told)
     with _told(f"error in remove for path: '{path}'"):
         _delete(*found)
 
@@ -269,53 +273,37 @@ def _replace(target: _Target, operation: dict[str, Any]) -> None:
             raise _Refused("replace operation value must be object or array")
         target.root = value
         return
-    found = target.find(path)
-    if found is None:
-        raise _missing(f"replace operation does not apply: doc is missing path: {path}")
-    container, key = found
+    told = "replace operation does not apply: doc is missing"
+    container, key = _found(target, path, f"{told} path: {path}")
     if isinstance(container, dict):
         container[key] = _value(operation)
     elif _peek(container, key) is _MISSING:
-        raise _missing(f"replace operation does not apply: doc is missing key: {path}")
+        raise _missing(f"{told} key: {path}")
     else:
         container[_place(container, key)] = _value(operation)
 
 
 def _move(target: _Target, operation: dict[str, Any]) -> None:
+    told = "move operation does not apply: doc is missing"
     origin = _path(operation, "from")
-    found = target.find(origin)
-    if found is None:
-        raise _missing(
-            f"move operation does not apply: doc is missing from path: {origin}"
-        )
+    found = _found(target, origin, f"{told} from path: {origin}")
     with _told(f"error in move for path: '{found[1]}'"):
         value = _get(*found)
         _delete(*found)
     path = _path(operation)
-    found = target.find(path)
-    if found is None:
-        raise _missing(
-            f"move operation does not apply: doc is missing destination path: {path}"
-        )
+    found = _found(target, path, f"{told} destination path: {path}")
     with _told(f"error in move for path: '{path}'"):
         _insert(*found, value)
 
 
 def _copy(target: _Target, operation: dict[str, Any]) -> None:
+    told = "copy operation does not apply: doc is missing"
     origin = _path(operation, "from")
-    found = target.find(origin)
-    if found is None:
-        raise _missing(
-            f"copy operation does not apply: doc is missing from path: {origin}"
-        )
+    found = _found(target, origin, f"{told} from path: {origin}")
     with _told(f"error in copy for from: '{origin}'"):
         value = _get(*found)
     path = _path(operation)
-    found = target.find(path)
-    if found is None:
-        raise _missing(
-            f"copy operation does not apply: doc is missing destination path: {path}"
-        )
+    found = _found(target, path, f"{told} destination path: {path}")
     with _told("error while adding value during copy"):
         _insert(*found, None if value is _MISSING else target.copied(value))
 
@@ -326,9 +314,8 @@ def _test(target: _Target, operation: dict[str, Any]) -> None:
     if path == "":
         value = target.root
     else:
-        found = target.find(path)
-        if found is None:
-            raise _missing(f"test operation does not apply: is missing path: {path}")
+        told = f"test operation does not apply: is missing path: {path}"
+        found = _found(target, path, told)
         with _told(f"error in test for path: '{path}'"):
             value = _get(*found)
     if not _equal(None if value is _MISSING else value, wanted):

@@ -49,7 +49,12 @@ def patched(write: Write, old: Plain, body: bytes, media: str) -> Plain:
     try:
         if media == STRATEGIC_PATCH:
             obj = _converted(kind, obj)
-        _conform(write, obj, msgspec.json.encode(obj), twice)
+        unknown = _conformed(write, obj)
+        if unknown and kind.custom is None and media != STRATEGIC_PATCH:
+            unknown = _unknown_in_order(kind, old, body, media)
+        else:
+            unknown.sort()
+        reading.complain(write, twice + reading.unknown_texts(unknown))
     except Misfit as misfit:
         shown, detail = plain(patch), misfit.detail
         if media != STRATEGIC_PATCH:
@@ -92,7 +97,7 @@ def applied(type: Type, old: Plain, patch: Any, media: str) -> Any:
 
 def check_media(kind: Kind, media: str) -> None:
     """That a kind takes this sort of patch; 415 if not."""
-    if media in (JSON_PATCH, MERGE_PATCH):
+    if media in (JSON_PATCH, MERGE_PATCH, APPLY_PATCH):
         return
     if kind.custom is not None:
         raise status.unsupported_media_type([JSON_PATCH, MERGE_PATCH, APPLY_PATCH])
@@ -110,6 +115,13 @@ def _in_order(kind: Kind, old: Plain, body: bytes, media: str) -> Any:
         text = msgspec.json.encode(old, order="sorted")
         ordered = msgspec.json.decode(text)
     return applied(kind.type, ordered, decode(body, media), media)
+
+
+def _unknown_in_order(kind: Kind, old: Plain, body: bytes, media: str) -> list[str]:
+    """The fields of a patched object that its kind does not have, as they are read."""
+    text = msgspec.json.encode(_in_order(kind, old, body, media))
+    obj: Plain = msgspec.json.decode(text)
+    return reading.conformed(kind, obj, lambda: msgspec.json.decode(text))
 
 
 def _first_detail(kind: Kind, text: bytes) -> str:
@@ -134,11 +146,12 @@ def _converted(kind: Kind, obj: Plain) -> Plain:
     return made
 
 
-def _conform(write: Write, obj: Plain, text: bytes, told: list[str]) -> None:
+def _conformed(write: Write, obj: Plain) -> list[str]:
+    """The fields that a patched object has and its kind does not, now gone from it."""
+    text = msgspec.json.encode(obj)
     reading.check_kind(write.kind, obj, patched=True)
     note_empty_maps(write, obj)
-    unknown = reading.conformed(write.kind, obj, lambda: msgspec.json.decode(text))
-    reading.complain(write, told + reading.unknown_texts(sorted(unknown)))
+    return reading.conformed(write.kind, obj, lambda: msgspec.json.decode(text))
 
 
 def _twice(kind: Kind, body: bytes, patch: Any, media: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Protection: volumes and claims that are in use stay until they are not.
+"""Protection: the controller that lets volumes and claims go when nobody uses them.
 
 Each gets a finalizer on its way in. Once its deletion is wanted, the finalizer goes as
 soon as nobody uses the object any more, as the controllers of a real cluster do it.

@@ -11,7 +11,7 @@ from trimtab.embedded.answers import Answer, telling, warned, written
 from trimtab.embedded.bodies import JSON
 from trimtab.embedded.builtin.warnings import ORPHANED_PODS
 from trimtab.embedded.calls import Call, Calls, Pending
-from trimtab.embedded.deletion import DeleteOptions, delete_options
+from trimtab.embedded.deletion import DeleteOptions, delete_options, in_query
 from trimtab.embedded.forms import Renderer
 from trimtab.embedded.lists import list_page, list_request
 from trimtab.embedded.registry import Registry
@@ -31,12 +31,11 @@ class Removals:
     def answer(self, request: ApiRequest, target: Target, renderer: Renderer) -> Answer:
         """Delete what a path names."""
         kind = renderer.kind
-        options = _options(request)
         write = write_of(request, target, kind)
-        if kind.prefix == "batch/jobs/" and options.policy is None:
-            write.warnings.append(ORPHANED_PODS)
         if not target.name:
-            return self._collection(request, write, options, renderer)
+            return self._collection(request, write, renderer)
+        options = _options(request)
+        _warn(write, options)
         with telling(write):
             outcome = self._registry.delete(
                 kind, target.namespace, target.name, options, write=write
@@ -44,19 +43,18 @@ class Removals:
         return written(renderer, outcome, write.warnings)
 
     def _collection(
-        self,
-        request: ApiRequest,
-        write: Write,
-        options: DeleteOptions,
-        renderer: Renderer,
+        self, request: ApiRequest, write: Write, renderer: Renderer
     ) -> Answer:
         kind, store = write.kind, self._registry.store
         selection = selection_of(request.query, kind=kind)
+        asked = list_request(request, current=store.revision)
+        options = _options(request)
+        _warn(write, options)
         convert = kind.current if selection.is_of_version(kind) else None
         page = list_page(
             store,
             kind.within(write.namespace),
-            list_request(request, current=store.revision),
+            asked,
             selection.matcher(),
             convert=convert,
         )
@@ -102,12 +100,20 @@ class Removals:
         del write.warnings[told:]
 
 
+def _warn(write: Write, options: DeleteOptions) -> None:
+    if write.kind.prefix == "batch/jobs/" and options.policy is None:
+        write.warnings.append(ORPHANED_PODS)
+
+
 def _options(request: ApiRequest) -> DeleteOptions:
-    content_type = request.headers.get("content-type", JSON)
-    body = bodies.decode(request.body, content_type) if request.body else {}
+    """How to delete: as the body says or, only if there is none, the query."""
+    if not request.body:
+        return delete_options(in_query(request))
+    body = bodies.decode(request.body, request.headers.get("content-type", JSON))
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
+        version = body.get("apiVersion") or "meta.k8s.io/v1"
         raise status.bad_request(
-            f'no kind "{body["kind"]}" is registered for version '
-            f'"{body.get("apiVersion", "")}" in scheme "pkg/runtime/scheme.go:111"'
+            f'no kind "{body["kind"]}" is registered for version "{version}" in scheme '
+            '"pkg/runtime/scheme.go:111"'
         )
-    return delete_options(request, body)
+    return delete_options(body)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from trimtab.embedded import bodies, status
-from trimtab.embedded.bodies import JSON, Unrouted
+from trimtab.embedded import bodies, documents, status
+from trimtab.embedded.bodies import Unrouted
 from trimtab.embedded.catalog import Catalog
 from trimtab.embedded.kinds import Kind
 from trimtab.embedded.patching import check_media
@@ -57,16 +57,21 @@ def routed(
         everywhere = kind.namespaced and not target.namespace
         if everywhere and (request.method != "GET" or target.name):
             raise status.no_such_path()
+        if target.namespace and not kind.namespaced:
+            raise status.no_such_path()
         return request, _custom(request, target, kind)
+    if target.namespace and not kind.namespaced:
+        raise not_found()
     if kind.namespaced and not target.namespace:
         _check_everywhere(request, target)
     if target.subresource:
-        return request, target
-    if kind.resource.verbs == ("create",):
+        _check_subresource(request, target, kind)
+    elif kind.resource.verbs == ("create",):
         if request.method != "POST":
             raise not_allowed()
-        return request, target
-    _check_verb(request, target, kind)
+    else:
+        _check_verb(request, target, kind)
+    _check_patch(request, kind)
     return request, target
 
 
@@ -74,15 +79,36 @@ def _custom(request: ApiRequest, target: Target, kind: Kind) -> Target:
     if request.method not in VERBS:
         raise status.method_not_allowed(kind.about, "")
     if target.subresource:
-        return target
-    if request.method == "POST":
+        _check_custom_subresource(request, target, kind)
+    elif request.method == "POST":
         return msgspec.structs.replace(target, name="")
-    if not target.name and request.method == "PATCH":
-        media = request.headers.get("content-type", "").split(";")[0].strip()
-        check_media(kind, media)
+    _check_patch(request, kind)
     if not target.name and request.method in ("PUT", "PATCH"):
         raise status.bad_request("name must be provided")
     return target
+
+
+def _check_subresource(request: ApiRequest, target: Target, kind: Kind) -> None:
+    served = kind.resource.subresource(target.subresource)
+    if served is None:
+        raise not_found()
+    if VERBS.get(request.method, "") not in served.verbs:
+        raise not_allowed()
+
+
+def _check_custom_subresource(request: ApiRequest, target: Target, kind: Kind) -> None:
+    served = kind.resource.subresource(target.subresource)
+    if served is None:
+        raise status.not_found(kind.about, target.name)
+    verb = VERBS[request.method]
+    if verb not in served.verbs:
+        raise status.method_not_allowed(kind.about, verb)
+
+
+def _check_patch(request: ApiRequest, kind: Kind) -> None:
+    if request.method == "PATCH":
+        media = request.headers.get("content-type", "").split(";")[0].strip()
+        check_media(kind, media)
 
 
 def _check_everywhere(request: ApiRequest, target: Target) -> None:
@@ -105,10 +131,11 @@ def check_document(request: ApiRequest, catalog: Catalog, *, found: bool) -> Non
     """That a document may be asked for like this, and, last, that there is one."""
     parts = request.path.strip("/").split("/")
     accept = request.headers.get("accept", "")
-    if request.path.startswith("//"):
+    if "//" in request.path:
         raise status.no_such_path()
-    tabled = parts[0] in ("api", "version")
-    if parts[0] == "apis" and len(parts) > 1:
+    types = documents.ALONE.get(f"/{'/'.join(parts)}", bodies.TYPES)
+    tabled = parts[0] == "api" or types is not bodies.TYPES
+    if parts[0] == "apis" and len(parts) > 2:
         tabled = is_tabled(catalog, parts[1])
     if not tabled:
         if not found:
@@ -120,4 +147,4 @@ def check_document(request: ApiRequest, catalog: Catalog, *, found: bool) -> Non
         raise not_found()
     if request.method != "GET":
         raise not_allowed()
-    bodies.check_route(accept, (JSON,) if parts[0] == "version" else bodies.TYPES)
+    bodies.check_route(accept, types)

@@ -15,27 +15,17 @@ import msgspec
 from trimtab.api.selectors import Selector
 from trimtab.embedded import bodies, intents, reading, scalefields, status
 from trimtab.embedded.chain import UPDATE
-from trimtab.embedded.conform import Mistyped, conform
-from trimtab.embedded.facts import definitions
+from trimtab.embedded.facts import ServedResource, definitions
 from trimtab.embedded.kinds import Kind, Plain
 from trimtab.embedded.managed import after_update, with_entries
 from trimtab.embedded.metadata import metadata_of
-from trimtab.embedded.patches import PatchError, json_patch, merge_patch
-from trimtab.embedded.patching import (
-    JSON_PATCH,
-    MERGE_PATCH,
-    STRATEGIC_PATCH,
-    check_media,
-    refused,
-)
-from trimtab.embedded.patching import decode as decode_patch
+from trimtab.embedded.patching import patched
 from trimtab.embedded.registry import Registry
 from trimtab.embedded.requests import ApiRequest
 from trimtab.embedded.status import ApiProblem
 from trimtab.embedded.types import Type
 from trimtab.embedded.writes import (
     APPLY_PATCH,
-    Misfit,
     Outcome,
     Write,
     misnamed,
@@ -50,6 +40,11 @@ NOT_CUSTOM = (
     "invalid group/version: autoscaling/v1"
 )
 """The real server cannot apply the scale of a custom object, either."""
+UNTYPED = (
+    'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
+)
+NOT_SAID = -(2**31)
+"""How many are wished for of a custom object that does not say."""
 SCALE = status.GroupResource("autoscaling", KIND)
 
 
@@ -71,22 +66,21 @@ class Scales:
         who owns that.
         """
         kind = write.kind
-        media = request.headers.get("content-type", bodies.JSON).split(";")[0].strip()
         wanted: Plain = {}
-        if request.method == "PATCH" and media != APPLY_PATCH:
-            check_media(kind, media)
         if request.method == "PUT":
-            wanted = bodies.decode(request.body, media, kind=KIND)
-            _conform(wanted)
+            wanted = _read(request, write)
             _check_name(write, wanted)
         obj, row = self._registry.read(kind, write.namespace, write.name)
         if request.method == "GET":
             return Outcome(obj=scale_of(kind, obj))
         path = _path(kind)
         known = deepcopy(obj)
-        if not _has(known, path):  # what is not there may be written, but not read
+        said = _has(known, path)
+        if not said:  # what is not there may be written, but not read
             set_replicas(kind, known, 0)
         before = scale_of(kind, known)
+        if not said and kind.custom is not None:
+            before["spec"] = {"replicas": NOT_SAID}
         metadata_of(before)["managedFields"] = scalefields.to_scale(
             metadata_of(obj).get("managedFields"),
             api_version=kind.api_version,
@@ -96,7 +90,7 @@ class Scales:
         scale = self._registry.chain.mutated(write, UPDATE, scale, before)
         self._check(write, scale, before)
         changed = deepcopy(obj)
-        set_replicas(kind, changed, (scale.get("spec") or {}).get("replicas", 0))
+        set_replicas(kind, changed, _replicas(scale))
         meta = metadata_of(changed)
         meta["resourceVersion"] = metadata_of(scale).get("resourceVersion", "")
         meta["managedFields"] = scalefields.from_scale(
@@ -116,7 +110,12 @@ class Scales:
 
     def _check(self, write: Write, scale: Plain, before: Plain) -> None:
         meta, known = metadata_of(scale), metadata_of(before)
-        replicas = (scale.get("spec") or {}).get("replicas", 0)
+        replicas = _replicas(scale)
+        if replicas == NOT_SAID and write.kind.custom is not None:
+            where = ".".join(each.removeprefix("f:") for each in _path(write.kind))
+            raise status.bad_request(
+                f"the spec replicas field {status.quoted(f'.{where}')} cannot be empty"
+            )
         if replicas < 0 and write.kind.custom is None:
             problem = status.invalid(
                 "spec.replicas", replicas, "must be greater than or equal to 0"
@@ -136,11 +135,11 @@ class Scales:
             reading.complain_of_lines(write, lines)
             return scale
         if request.method == "PATCH":
-            shown = before
-            if write.kind.custom is not None:  # nobody owns anything of such a scale
-                shown = with_entries(before, None)
-            after = _patched(shown, decode_patch(request.body, media), media)
+            shown = before if metadata_of(before)["managedFields"] else _unowned(before)
+            after = patched(_of_scale(write), shown, request.body, media)
             _check_name(write, after)
+        elif write.kind.custom is not None and not _says_version(request):
+            return _unowned(after)  # the real server cannot tell what changed
         return after_update(
             before,
             after,
@@ -165,48 +164,54 @@ class Scales:
         )
 
 
-def _patched(before: Plain, patch: Any, media: str) -> Plain:
+def _read(request: ApiRequest, write: Write) -> Plain:
+    """The scale in a body; where one of a custom object is wrong is not told."""
+    media = request.headers.get("content-type", bodies.JSON)
     try:
-        if media == JSON_PATCH:
-            after = json_patch(deepcopy(before), patch)
-        elif media in (MERGE_PATCH, STRATEGIC_PATCH):
-            after = merge_patch(deepcopy(before), patch)
-        else:
-            raise status.unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY_PATCH))
-    except PatchError as error:
-        raise refused(error) from None
-    if not isinstance(after, dict):
-        raise ApiProblem(422, "Invalid", "the patch does not leave an object")
-    text = msgspec.json.encode(after).decode()
-    try:
-        _conform(after)
-    except Misfit as misfit:
-        problem = status.invalid("patch", text, misfit.detail)
-        nothing = status.GroupResource("", "")
-        raise status.invalid_object(nothing, "", [problem]) from None
-    return after
+        return reading.read(_of_scale(write), request.body, media)
+    except ApiProblem as problem:
+        if write.kind.custom is not None and problem.code == 400:
+            raise status.bad_request(UNTYPED) from None
+        raise
+
+
+def _of_scale(write: Write) -> Write:
+    """A write of the scale itself, which is read as an object of its own kind."""
+    return msgspec.structs.replace(write, kind=_scale_kind())
+
+
+@lru_cache(maxsize=1)
+def _scale_kind() -> Kind:
+    resource = ServedResource(
+        group=SCALE.group,
+        version="v1",
+        kind=KIND,
+        plural="scales",
+        singular="scale",
+        namespaced=True,
+        verbs=("get", "patch", "update"),
+        definition=scale_type().name,
+    )
+    return Kind(resource, scale_type())
+
+
+def _says_version(request: ApiRequest) -> bool:
+    media = request.headers.get("content-type", bodies.JSON)
+    return bool(bodies.decode(request.body, media).get("apiVersion"))
+
+
+def _unowned(scale: Plain) -> Plain:
+    return with_entries(scale, None)
+
+
+def _replicas(scale: Plain) -> int:
+    return int((scale.get("spec") or {}).get("replicas", 0))
 
 
 def _check_name(write: Write, scale: Plain) -> None:
     meta = metadata_of(scale)
     if meta.get("name") != write.name:
         raise misnamed(meta, write)
-
-
-def _conform(scale: Plain) -> None:
-    version, kind = scalefields.SCALE_VERSION, scale.setdefault("kind", KIND)
-    given = scale.setdefault("apiVersion", version)
-    handled = f'{kind} in version "v1" cannot be handled as a Scale: '
-    if (given, kind) != (version, KIND):
-        raise Misfit(
-            handled,
-            f'no kind "{kind}" is registered for version "{given}" in scheme '
-            '"pkg/runtime/scheme.go:111"',
-        )
-    try:
-        conform(scale_type(), scale)
-    except Mistyped as problem:
-        raise Misfit(handled, str(problem)) from None
 
 
 def scale_of(kind: Kind, obj: Plain) -> Plain:

@@ -1,4 +1,4 @@
-"""Scaling: where in a custom object its number of replicas stands, and what may."""
+"""Scaling: the scale of a custom object, read from its paths, checked and written."""
 
 from __future__ import annotations
 

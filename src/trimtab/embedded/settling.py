@@ -1,4 +1,4 @@
-"""Settling: what a write may touch, and one that changed nothing leaves no trace."""
+"""Settling: a write changes only what it may, and leaves no trace if it is nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from trimtab.embedded.writes import Write
 FROZEN = {"configmaps": ("binaryData",), "secrets": ("data",)}
 """Maps that may be made immutable; an empty one is then not the same as none."""
 OPTIONAL = ("labels", "annotations", "finalizers", "ownerReferences", "generateName")
-"""What metadata has, or has not: an empty one is dropped when it is read."""
+"""What metadata has, or has not: an empty one is dropped when it is read, and a null
+in one is an empty text then."""
 TEMPLATE_LABELS = "spec.template.metadata.labels"
 """What messages show, empty or not there."""
 UNREAD = b" "
@@ -107,7 +108,10 @@ def note_unread(write: Write, given: Plain, read: Plain) -> None:
     else:
         parts = {*given, *read} - {"metadata"}
         parts -= {"status"} if write.kind.has_status else set()
-        if any(key in given["metadata"] and key not in meta for key in OPTIONAL):
+        put = {
+            key: given["metadata"][key] for key in OPTIONAL if key in given["metadata"]
+        }
+        if any(meta.get(key, ...) != value for key, value in put.items()):
             write.emptied.append("metadata")
     if any(given.get(key) != read.get(key) for key in parts):
         write.emptied.append("object")

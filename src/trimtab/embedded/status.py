@@ -108,6 +108,8 @@ class ApiProblem(Exception):
         self.retry_after = retry_after
         self.warnings: list[str] = []
         """What the client is told beside it."""
+        self.unadmitted = False
+        """Whether it was found before anybody looked at what the request is about."""
         self.next = ""
         """A continue token to go on with, for a list whose revision is forgotten."""
         details: dict[str, Any] = {

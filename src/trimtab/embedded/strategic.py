@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
+from types import NoneType
 from typing import Any
 
 from trimtab.embedded.gotext import plain, quoted
@@ -234,6 +235,8 @@ def _are_maps(*lists: list[Any]) -> bool:
     """Whether items are maps; they must all be of one type, and not lists."""
     items = [item for each in lists for item in each]
     first = type(items[0])
+    if first is NoneType:  # at which the real server panics
+        raise _unexpected("a list that is put in order may not begin with a null")
     if first is list:
         raise PatchError("lists of lists are not supported", code=422)
     if any(type(item) is not first for item in items):
@@ -316,7 +319,16 @@ def _in_order(
 
 
 def _rank(item: Any, key: str) -> Any:
-    return _key_of(item, key) if key else item
+    return _key_of(_map(item), key) if key else item
+
+
+def _map(item: Any) -> JSON:
+    if not isinstance(item, dict):
+        received = _GO_TYPES[type(item)]
+        raise _unexpected(
+            f"expected a map[string]interface {{}}, but received a {received}"
+        )
+    return item
 
 
 def _index(ranks: list[Any], item: Any, key: str) -> int:
@@ -413,11 +425,16 @@ def _check_order(given: list[Any], order: list[Any], key: str) -> None:
     """All that the patch adds or changes must be in the order, and in that order."""
     if not order or not given:
         return
+    if key:
+        for item in given:
+            _map(item)
     items = [item for item in given if not (isinstance(item, dict) and _PATCH in item)]
     place = 0
     for each in order:
         if place == len(items):
             return
+        if key:
+            _map(each)
         one, other = _rank(items[place], key), _rank(each, key)
         place += type(one) is type(other) and one == other
     if place < len(items):

@@ -19,20 +19,12 @@ from trimtab.embedded.managed import after_update
 from trimtab.embedded.metadata import metadata_of
 from trimtab.embedded.registry import Registry
 from trimtab.embedded.requests import ApiRequest, Target
-from trimtab.embedded.routes import not_allowed, not_found
 from trimtab.embedded.scales import Scales
 from trimtab.embedded.tokens import Tokens
 from trimtab.embedded.writes import Outcome, Write, other_uid
 
 LEAST_TOKEN_SECONDS = 600
 TOKEN_SECONDS = 3600
-VERBS = {
-    "GET": "get",
-    "POST": "create",
-    "PUT": "update",
-    "PATCH": "patch",
-    "DELETE": "delete",
-}
 BINDABLE = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 MOST_TOKEN_SECONDS = 2**32
 
@@ -55,18 +47,8 @@ class Subresources:
         self._scales = Scales(registry)
 
     def handle(self, request: ApiRequest, target: Target, write: Write) -> Outcome:
-        """Do what a request asks of a subresource; 404 if the kind does not have it."""
+        """Do what a request asks of a subresource that the kind has."""
         name = target.subresource
-        served = write.kind.resource.subresource(name)
-        if served is None:
-            if write.kind.custom is not None:
-                raise status.not_found(write.kind.about, write.name)
-            raise not_found()
-        verb = VERBS.get(request.method, "")
-        if verb not in served.verbs:
-            if write.kind.custom is not None:
-                raise status.method_not_allowed(write.kind.about, verb)
-            raise not_allowed()
         if name in ("status", "finalize", "approval", "ephemeralcontainers", "resize"):
             return self._part(request, write)
         special: dict[str, Callable[..., Outcome]] = {
@@ -77,6 +59,7 @@ class Subresources:
             "log": self._log,
         }
         if name not in special:
+            self._registry.row(write.kind, write.namespace, write.name)
             raise status.method_not_allowed(write.kind.about, request.method.lower())
         return special[name](request, target, write)
 
@@ -124,7 +107,10 @@ class Subresources:
         _check_named(body, "Eviction", "policy", write.name)
         body = self._admitted(write, body)
         pod, row = self._registry.read(kind, write.namespace, write.name)
-        options = delete_options(request, body.get("deleteOptions") or {})
+        wished = dict(body.get("deleteOptions") or {})
+        if write.dry_run and not wished.get("dryRun"):
+            wished["dryRun"] = ["All"]
+        options = delete_options(wished)
         if _is_running(pod):
             self._spend_budget(pod, write, dry_run=options.dry_run)
         # Where somebody names what the pod must be, that decides, and comes first.

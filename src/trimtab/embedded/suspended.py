@@ -1,4 +1,4 @@
-"""Suspended Jobs: the one thing that clients wait for a Job controller to say.
+"""Suspended Jobs: the condition that says so, as a Job controller would write it.
 
 A Job that is suspended starts nothing, so there is nothing to run: its controller only
 says so in a condition, and takes it back when the Job is resumed. That is done here, in

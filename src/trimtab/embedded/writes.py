@@ -145,6 +145,19 @@ def number(text: Any) -> int:
     return int(text) if isinstance(text, str) and text.isdecimal() else 0
 
 
+def check_segment(name: str) -> None:
+    """That a name can be part of a path; 400 if not, as the storage says it."""
+    if name in (".", ".."):
+        problem = f"may not be '{name}'"
+    elif "%" in name:
+        problem = "may not contain '%'"
+    else:
+        return
+    raise status.bad_request(
+        f"Name parameter invalid: {status.quoted(name)}: {problem}"
+    )
+
+
 def other_uid(write: Write, wanted: str, found: str) -> ApiProblem:
     """That an object is not the one that a write is about, as the storage says it."""
     key = write.kind.etcd_key(write.namespace, write.name)

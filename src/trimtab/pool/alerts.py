@@ -17,7 +17,10 @@ series, rate, quantile = CATALOGUE.series, CATALOGUE.rate, CATALOGUE.quantile
 
 def rules() -> tuple[Alert, ...]:
     """All of them."""
-    slow = quantile(0.99, "acquire_seconds", source="~hot-idle|idle", code="ok")
+    return (*_replicas(), *_requests(), *_workers(), *_server())
+
+
+def _replicas() -> tuple[Alert, ...]:
     stamp = series("pass_timestamp_seconds", **{"pass": "rows"})
     return (
         Alert(
@@ -46,6 +49,12 @@ def rules() -> tuple[Alert, ...]:
             summary="A replica hands out nothing, because it cannot renew its lease.",
             advice="Look at its connection to the API server.",
         ),
+    )
+
+
+def _requests() -> tuple[Alert, ...]:
+    slow = quantile(0.99, "acquire_seconds", source="~hot-idle|idle", code="ok")
+    return (
         Alert(
             name="TrimtabPoolSlow",
             expression=f"{slow} > 0.5",
@@ -64,6 +73,11 @@ def rules() -> tuple[Alert, ...]:
             summary="One in ten requests for a worker is refused.",
             advice="Raise maxWorkers or the tenant's limits, or minIdle.",
         ),
+    )
+
+
+def _workers() -> tuple[Alert, ...]:
+    return (
         Alert(
             name="TrimtabPoolCallsFail",
             expression=f"{rate('call_seconds', result='failed', call='~begin|clean')}"
@@ -89,6 +103,12 @@ def rules() -> tuple[Alert, ...]:
             summary="New workers do not become ready.",
             advice="Look at the newest pods of the pool, and at the spawn budget.",
         ),
+    )
+
+
+def _server() -> tuple[Alert, ...]:
+    """What the API server does with what it is asked."""
+    return (
         Alert(
             name="TrimtabPoolRowsFight",
             expression=f"{rate('transitions', outcome='stale')} > "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 from trimtab.cache import Key
 from trimtab.client import TrimtabError
@@ -57,21 +58,10 @@ class MeteredAcquirer:
         self._metrics = metrics
 
     async def acquire(self, request: AcquireRequest) -> Grant:
-        loop = asyncio.get_running_loop()
-        began, source, code = loop.time(), "none", "cancelled"
-        try:
+        with self._timed("acquire_seconds", "none") as labels:
             grant = await self._acquirer.acquire(request)
-            source, code = grant.source.value, "ok"
+            labels[0] = grant.source.value
             return grant
-        except TrimtabError as error:
-            code = code_of(error).value
-            raise
-        except Exception:
-            code = "internal"
-            raise
-        finally:
-            seconds = loop.time() - began
-            self._metrics.observe("acquire_seconds", (source, code), seconds)
 
     async def release(
         self,
@@ -81,12 +71,19 @@ class MeteredAcquirer:
         clean: bool = True,
         worker: Key | None = None,
     ) -> None:
-        loop = asyncio.get_running_loop()
-        began, code = loop.time(), "cancelled"
-        try:
+        with self._timed("release_seconds"):
             await self._acquirer.release(
                 checkout, holder=holder, clean=clean, worker=worker
             )
+
+    @contextmanager
+    def _timed(self, metric: str, *given: str) -> Iterator[list[str]]:
+        """Observe a time, with these labels and how it ended."""
+        labels, code = list(given), "cancelled"
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            yield labels
             code = "ok"
         except TrimtabError as error:
             code = code_of(error).value
@@ -96,7 +93,7 @@ class MeteredAcquirer:
             raise
         finally:
             seconds = loop.time() - began
-            self._metrics.observe("release_seconds", (code,), seconds)
+            self._metrics.observe(metric, (*labels, code), seconds)
 
     async def renew(
         self, holder: str, checkouts: Collection[str] | None = None

@@ -155,19 +155,8 @@ class Replica:
             logger.info("The replica %s has stopped.", self.incarnation)
 
     def _assemble(self, group: asyncio.TaskGroup) -> None:
-        options, everywhere = self.options, Scope(everything=True)
-        if options.namespaces:
-            everywhere = Scope(namespaces=options.namespaces)
-        self._pools = self._cache.informer(WorkerPool, everywhere)
-        self._ledgers = self._cache.informer(TenantLedger, everywhere)
-        headroom = Scope(namespaces=options.namespaces, labels={LABEL_ROLE: HEADROOM})
-        self._placeholders = self._cache.informer(WorkerPod, headroom)
-        self._everywhere = everywhere
-        lease_scope = Scope(
-            namespaces=options.lease_namespace,
-            labels=f"{LABEL_ROLE} in (holder,replica)",
-        )
-        self._leases = self._cache.informer(Lease, lease_scope)
+        self._watch()
+        options = self.options
         parts = self._parts = Parts(
             self._client,
             calls=self._calls,
@@ -209,6 +198,23 @@ class Replica:
             leases=self._leases.store,
         )
         self._claims = Claims(parts, allocator=self.allocator)
+
+    def _watch(self) -> None:
+        """Name what it sees of the cluster, but for the rows."""
+        options = self.options
+        everywhere = Scope(everything=True)
+        if options.namespaces:
+            everywhere = Scope(namespaces=options.namespaces)
+        self._everywhere = everywhere
+        self._pools = self._cache.informer(WorkerPool, everywhere)
+        self._ledgers = self._cache.informer(TenantLedger, everywhere)
+        headroom = Scope(namespaces=options.namespaces, labels={LABEL_ROLE: HEADROOM})
+        self._placeholders = self._cache.informer(WorkerPod, headroom)
+        lease_scope = Scope(
+            namespaces=options.lease_namespace,
+            labels=f"{LABEL_ROLE} in (holder,replica)",
+        )
+        self._leases = self._cache.informer(Lease, lease_scope)
 
     async def _serve(self, group: asyncio.TaskGroup) -> None:
         self._subscribe()

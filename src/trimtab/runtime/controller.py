@@ -222,7 +222,7 @@ class Controller:
             outcome = "ok" if result.after is None else "requeue"
         except Exception as error:
             outcome = outcomes.settle(queue, key, error, ctx)
-            failure = str(error) or type(error).__name__
+            failure = outcomes.told(error)
         finally:
             ctx.end("the reconcile is over")
         ended = loop.time()

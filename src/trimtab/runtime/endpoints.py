@@ -16,7 +16,6 @@ connections, the head of a request, the time to send one and to take the answer.
 from __future__ import annotations
 
 import asyncio
-import errno
 import ipaddress
 import logging
 from collections.abc import Callable
@@ -27,8 +26,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from trimtab.client.errors import TrimtabError
 from trimtab.runtime.health import Health, Report
+from trimtab.runtime.listening import CannotListen as CannotListen
+from trimtab.runtime.listening import Timed, sentence
 
 HEAD_LIMIT: Final = 8 * 1024
 CONNECTIONS: Final = 64
@@ -37,6 +37,7 @@ IDLE_SECONDS: Final = 120.0
 TEXT: Final = "text/plain; charset=utf-8"
 DEBUG: Final = "/debug/"
 LEVELS: Final = "/debug/log/"
+OTHER: Final = "port (0 takes any that is free)"
 BREAKS: Final = frozenset("\0\r\n")
 
 Render: TypeAlias = Callable[[], tuple[str, bytes]]
@@ -45,10 +46,6 @@ Log: TypeAlias = Callable[[str | None], str]
 """Sets the level of the logs, if one is given; the level then."""
 
 logger = logging.getLogger("trimtab.runtime.endpoints")
-
-
-class CannotListen(TrimtabError):
-    """The address of the endpoints cannot be had."""
 
 
 class Answer(NamedTuple):
@@ -144,7 +141,9 @@ class Endpoints:
                 lambda: Connection(self), self.host, self.port
             )
         except (OSError, OverflowError) as error:
-            raise CannotListen(_sentence(self.host, self.port, error)) from error
+            raise CannotListen(
+                sentence("The endpoints", self.host, self.port, error, other=OTHER)
+            ) from error
         # Port 0 was a wish for any; this is the one that was given.
         self.port = self._server.sockets[0].getsockname()[1]
         return self
@@ -230,15 +229,13 @@ class Endpoints:
         return Answer(HTTPStatus.OK, text + b"\n", "application/json")
 
 
-class Connection(asyncio.Protocol):
+class Connection(Timed, asyncio.Protocol):
     """One connection: heads in, answers out, and one timer for whatever may hang."""
 
     def __init__(self, endpoints: Endpoints) -> None:
         self._endpoints = endpoints
         self._buffer = bytearray()
         self._paused = False
-        self._transport: asyncio.Transport | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self._local = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -253,10 +250,6 @@ class Connection(asyncio.Protocol):
         self._limit(None)
         self._transport = None
         self._endpoints.closed(self)
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if not self._buffer:
@@ -315,15 +308,6 @@ class Connection(asyncio.Protocol):
         if not keep:
             self._transport.close()
 
-    def _limit(self, seconds: float | None) -> None:
-        """Let the connection live for so long, unless something happens."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if seconds is not None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(seconds, self.abort)
-
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
@@ -347,16 +331,3 @@ def _plain(status: HTTPStatus) -> Answer:
 def _health(report: Report) -> Answer:
     bad = HTTPStatus.INTERNAL_SERVER_ERROR
     return Answer(HTTPStatus.OK if report.healthy else bad, report.text.encode())
-
-
-def _sentence(host: str, port: int, error: Exception) -> str:
-    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return (
-            f"The endpoints cannot listen on {where}: another program has that port."
-            " Stop it, or choose another port (0 takes any that is free)."
-        )
-    return (
-        f"The endpoints cannot listen on {where}: {error}."
-        " Choose an address of this machine and a port that this user may have."
-    )

@@ -128,14 +128,7 @@ class Manager:
         self._now = now
         self._thread = thread
         name = identity(random)
-        self.recorder = Recorder(
-            client,
-            component=operator.name,
-            instance=name,
-            now=now,
-            random=random,
-            drain=LAST_EVENTS,
-        )
+        self.recorder = self._recorder(name, random)
         self._own: Webhooks | None = None
         """Those that it runs itself."""
         if operator.webhooks and webhooks is None:
@@ -144,12 +137,7 @@ class Manager:
         definitions = operator.controllers()
         self.leadership: Leadership | None = None
         if operator.leader and definitions:
-            lease = self.options.lease or LeaseOptions(
-                name=operator.name, namespace=client.config.namespace, identity=name
-            )
-            self.leadership = Leadership(
-                connect, lease, random=random, now=now, thread=thread
-            )
+            self.leadership = self._leadership(name, connect, random)
         self.controllers = tuple(
             self._controller(definition, random) for definition in definitions
         )
@@ -158,6 +146,28 @@ class Manager:
         """Set when webhooks are served and the caches are complete."""
         self._stopping = asyncio.Event()
         self._observe()
+
+    def _recorder(self, name: str, random: Random) -> Recorder:
+        return Recorder(
+            self.client,
+            component=self.operator.name,
+            instance=name,
+            now=self._now,
+            random=random,
+            drain=LAST_EVENTS,
+        )
+
+    def _leadership(
+        self, name: str, connect: Callable[[], Client], random: Random
+    ) -> Leadership:
+        lease = self.options.lease or LeaseOptions(
+            name=self.operator.name,
+            namespace=self.client.config.namespace,
+            identity=name,
+        )
+        return Leadership(
+            connect, lease, random=random, now=self._now, thread=self._thread
+        )
 
     def _controller(self, definition: Definition, random: Random) -> Controller:
         fenced = definition.leader and self.leadership is not None

@@ -21,7 +21,7 @@ def settle(queue: WorkQueue, key: Key, error: Exception, ctx: Context) -> Outcom
     match error:
         case Retry():
             pause = queue.failed(key, after=error.after)
-            ctx.log.info("Not yet: %s; again in %.3g s.", error, pause)
+            ctx.log.info("Not yet: %s; again in %.3g s.", told(error), pause)
             return "retry"
         case Terminal():
             queue.done(key)
@@ -38,7 +38,11 @@ def settle(queue: WorkQueue, key: Key, error: Exception, ctx: Context) -> Outcom
             return "retry"
         case Conflict():
             pause = queue.failed(key)
-            ctx.log.info("Again somebody else wrote first: %s In %.3g s.", error, pause)
+            ctx.log.info(
+                "Again somebody else wrote first: %s; again in %.3g s.",
+                told(error),
+                pause,
+            )
             return "retry"
         case NotFound() if _is_about(error, ctx):
             # It was deleted under the handler, and the watch is about to say so.
@@ -51,17 +55,25 @@ def settle(queue: WorkQueue, key: Key, error: Exception, ctx: Context) -> Outcom
             return "timeout"
         case TrimtabError():
             pause = queue.failed(key)
-            ctx.log.warning("%s Again in %.3g s.", error, pause)
+            ctx.log.warning("%s; again in %.3g s.", told(error), pause)
             return "error"
         case _:
             pause = queue.failed(key)
             ctx.log.error(
                 "The handler failed: %s; again in %.3g s.",
-                error or type(error).__name__,
+                told(error),
                 pause,
                 exc_info=error,
             )
             return "error"
+
+
+def told(error: Exception) -> str:
+    """An error as part of a sentence; of Python's own, the type is half of it."""
+    text = str(error).rstrip(".")
+    if isinstance(error, TrimtabError | Retry | Terminal):
+        return text or type(error).__name__
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _is_about(error: NotFound, ctx: Context) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final, Self, TypeAlias
 
 import grpc
 
-from trimtab.runtime.serving import CannotListen
+from trimtab.runtime.listening import CannotListen
 
 LARGEST: Final = 64 * 1024
 """Bytes of a message, as of the body of a request over HTTP."""

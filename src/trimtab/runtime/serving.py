@@ -21,8 +21,9 @@ from typing import Any, Final, Self, TypeAlias
 import msgspec
 
 from trimtab.client import secure
-from trimtab.client.errors import TrimtabError
 from trimtab.runtime.asks import Answer, Ask, Bad, Head, answer_head, parse, refusal
+from trimtab.runtime.listening import CannotListen as CannotListen
+from trimtab.runtime.listening import Timed, sentence
 
 logger = logging.getLogger("trimtab.runtime.serving")
 
@@ -30,10 +31,6 @@ ROOM: Final = 1 << 16
 BACKLOG: Final = 512
 PAUSE: Final = 1.0
 """Seconds before the next try to accept, after one that the system refused."""
-
-
-class CannotListen(TrimtabError):
-    """The address cannot be had."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +46,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between two requests."""
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(Timed, asyncio.BufferedProtocol):
     """One connection: requests in, answers out, one timer for whatever may hang."""
 
     def __init__(self, server: Server) -> None:
@@ -57,9 +54,7 @@ class Connection(asyncio.BufferedProtocol):
         self._limits = server.limits
         self._buffer = bytearray()
         self._head: Head | None = None
-        self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self._room: asyncio.Future[None] | None = None
         """Somebody waits until the other side takes more."""
         self._paused = False
@@ -81,11 +76,6 @@ class Connection(asyncio.BufferedProtocol):
         if self._task is not None:
             self._task.cancel()
         self.server.closed(self)
-
-    def abort(self) -> None:
-        """End the connection, and what is done for it, without a farewell."""
-        if self._transport is not None:
-            self._transport.abort()
 
     def finish(self) -> None:
         """End it after the present answer; at once if there is none."""
@@ -204,15 +194,6 @@ class Connection(asyncio.BufferedProtocol):
             await self._room
             self._limit(None)
 
-    def _limit(self, seconds: float | None) -> None:
-        """Let the connection live for so long, unless something happens."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if seconds is not None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(seconds, self.abort)
-
 
 Handle: TypeAlias = Callable[[Ask, Connection], Awaitable[Answer]]
 
@@ -260,10 +241,8 @@ class Server:
             self._sockets = await _listening(self.host, self.port)
         except (OSError, OverflowError) as error:
             await self._stack.aclose()
-            raise CannotListen(
-                f"Nothing can be served on {self.host} port {self.port} ({error}); "
-                "choose an address of this machine and a port that is free."
-            ) from error
+            said = sentence("A server", self.host, self.port, error, other="port")
+            raise CannotListen(said) from error
         # Port 0 was a wish for any; this is the one that was given.
         self.port = self._sockets[0].getsockname()[1]
         for listener in self._sockets:

@@ -54,6 +54,8 @@ class Laws:
         """By replicas, of what the operator is about."""
         self.last_write = 0.0
         """Or the last Event: what is at rest is not told of any more."""
+        self.last_written = ""
+        """The key of it."""
         self._clock = server.time
         server.follow(self.changed)
 
@@ -61,7 +63,7 @@ class Laws:
         resource = change.resource
         replica = change.writer.replica >= 0
         if replica and resource != LEASES:
-            self.last_write = self._clock()
+            self.last_write, self.last_written = self._clock(), change.key
         if replica and resource != LEASES and resource not in EVENTS:
             self.writes += 1
             self._no_storm(change.key)

@@ -9,11 +9,10 @@ two points.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Final, Protocol
 
-from trimtab.client.errors import BodyTooLarge, Closed, Disconnected, Unreachable
+from trimtab.client.errors import Closed, Disconnected, Unreachable
 from trimtab.client.transport import (
     Progress,
     Request,
@@ -22,6 +21,7 @@ from trimtab.client.transport import (
 )
 from trimtab.embedded.api import Answer
 from trimtab.embedded.driver import Stream
+from trimtab.embedded.inprocess import Answered
 from trimtab.sim.plan import Fault
 from trimtab.sim.server import Server, Writer
 
@@ -198,7 +198,7 @@ def _close(answer: Answer | Stream) -> None:
         answer.close()
 
 
-class SimResponse:
+class SimResponse(Answered):
     """An answer; a watch says nothing while the replica's view is stale."""
 
     def __init__(
@@ -208,38 +208,11 @@ class SimResponse:
         line: Line,
         transport: SimTransport,
     ) -> None:
-        self._answer = answer
-        self._request = request
+        super().__init__(answer, request)
         self._line = line
         self._transport = transport
         self._severed = False
-        self._pieces: Iterator[bytes] = iter(())
         self._size = 0
-        if isinstance(answer, Answer):
-            body = answer.body
-            self._pieces = iter((body,)) if isinstance(body, bytes) else iter(body)
-
-    @property
-    def status(self) -> int:
-        return self._answer.status
-
-    def headers(self, name: str) -> Sequence[str]:
-        if name.lower() == "content-type":
-            return (self._answer.content_type,)
-        own = () if isinstance(self._answer, Stream) else self._answer.headers
-        return tuple(value for key, value in own if key.lower() == name.lower())
-
-    async def read(self, *, limit: int) -> bytes | bytearray:
-        body = bytearray()
-        while data := await self.chunk():
-            body += data
-            if len(body) > limit:
-                raise BodyTooLarge(
-                    f"{self._request}: the answer is longer than {limit} bytes.",
-                    seen=len(body),
-                    limit=limit,
-                )
-        return body
 
     async def chunk(self) -> bytes:
         if not isinstance(self._answer, Stream):
@@ -260,10 +233,6 @@ class SimResponse:
                 raise Closed(f"{self._request}: the client was closed meanwhile.")
             raise Disconnected(f"{self._request}: the watch broke off.")
         return data
-
-    async def pump(self, take: Callable[[bytes], None]) -> None:
-        while data := await self.chunk():
-            take(data)
 
     async def _fresh(self) -> None:
         """Wait while the replica's view is stale; it may heal before its time."""

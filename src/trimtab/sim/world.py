@@ -210,7 +210,8 @@ class World:
             if self.loop.time() - began > self.scenario.patience:
                 self.broken(
                     RESTS,
-                    f"Replicas still write {self.scenario.patience:.0f} s {when}.",
+                    f"Replicas still write {self.scenario.patience:.0f} s {when}; the "
+                    f"last was {self.laws.last_written}.",
                 )
                 return
             self._check_failures()

@@ -1,11 +1,11 @@
-"""``trimtab sessions start|stop``: what a session is to do, said as others say it."""
+"""``trimtab sessions start|stop``: sessions, made or told by annotations to go on."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from trimtab.cli.sessions.verbs import add_verb
+from trimtab.cli.verbs import add_verb, followed
 
 if TYPE_CHECKING:
     from trimtab.client import Client
@@ -93,25 +93,17 @@ async def _awaited(
     client: Client, session: AgenticSession, options: argparse.Namespace
 ) -> int:
     """Follow a session until its wish is fulfilled; 0 if it is."""
-    from trimtab.client import Bookmark
     from trimtab.operators.sessions.explaining import is_fulfilled
-    from trimtab.operators.sessions.kinds import AgenticSession
 
     if not options.wait:
         return 0
     starts = options.call is _start
-    namespace, name = session.key
-    while True:
-        async with client.watch(
-            AgenticSession, namespace=namespace, fields=f"metadata.name={name}"
-        ) as events:
-            async for event in events:
-                if isinstance(event, Bookmark):
-                    continue
-                if event.type == "DELETED":
-                    print(f"agenticsession/{name} was deleted")
-                    return int(starts)
-                done = is_fulfilled(event.object, starts=starts)
-                if done is not None:
-                    print(f"agenticsession/{name} is {event.object.status.phase}")
-                    return 0 if done else 1
+
+    def told(session: AgenticSession) -> int | None:
+        done = is_fulfilled(session, starts=starts)
+        if done is None:
+            return None
+        print(f"agenticsession/{session.metadata.name} is {session.status.phase}")
+        return 0 if done else 1
+
+    return await followed(client, session, told, gone=int(starts))

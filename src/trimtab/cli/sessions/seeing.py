@@ -6,7 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from trimtab.cli.sessions.verbs import add_verb
+from trimtab.cli import common
+from trimtab.cli.verbs import add_verb
 
 if TYPE_CHECKING:
     from trimtab.client import Client
@@ -33,7 +34,9 @@ def add(verbs: argparse._SubParsersAction[Any]) -> None:
     logs = add_verb(verbs, "logs", _logs, help="what its runner prints", about=LOGS)
     logs.add_argument("name", metavar="SESSION")
     logs.add_argument("--follow", "-f", action="store_true", help="go on")
-    logs.add_argument("--tail", type=int, metavar="LINES", help="only the last ones")
+    logs.add_argument(
+        "--tail", type=common.count, metavar="LINES", help="only the last ones"
+    )
     logs.add_argument("--container", "-c", metavar="NAME", help="default: the runner")
 
 

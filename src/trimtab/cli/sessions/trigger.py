@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trimtab.cli.sessions.verbs import add_verb
+from trimtab.cli.verbs import add_verb
 
 if TYPE_CHECKING:
     from trimtab.client import Client

@@ -69,9 +69,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "--score", action="store_true", help="score as well, while callers wait"
     )
     made.add_argument("--ffmpeg", default="", help="the ffmpeg to measure with")
-    made.add_argument(
-        "--log", default="info", choices=("debug", "info", "warning", "error")
-    )
+    common.add_log(made)
 
 
 def _add_trust(made: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from trimtab.cli import common
+from trimtab.cli.verbs import add_verb, followed
 from trimtab.cli.vmafx.bar import Bar
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ CANCEL = "Cancel a VmafxJob, also while it is being scored."
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Describe the arguments."""
-    submit = commands.add_parser("submit", help="create a job", description=SUBMIT)
+    submit = add_verb(commands, "submit", _submit, help="create a job", about=SUBMIT)
     submit.add_argument("reference", metavar="REF", help="the clip as it was")
     submit.add_argument("distorted", metavar="DIST", help="the clip to judge")
     submit.add_argument("--name", help="(default: one is made up)")
@@ -32,26 +33,10 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "--segments", type=common.count, metavar="N", help="score it in so many parts"
     )
     submit.add_argument("--wait", action="store_true", help="follow it to its end")
-    watch = commands.add_parser("watch", help="follow a job", description=WATCH)
-    cancel = commands.add_parser("cancel", help="cancel a job", description=CANCEL)
+    watch = add_verb(commands, "watch", _watch, help="follow a job", about=WATCH)
+    cancel = add_verb(commands, "cancel", _cancel, help="cancel a job", about=CANCEL)
     for made in (watch, cancel):
         made.add_argument("name", metavar="NAME")
-    for made, call in ((submit, _submit), (watch, _watch), (cancel, _cancel)):
-        made.set_defaults(run=_run, call=call)
-        made.add_argument("--namespace", "-n", help="(default: the context's)")
-        common.add_cluster(made)
-
-
-def _run(options: argparse.Namespace) -> int:
-    return common.running(_called(options))
-
-
-async def _called(options: argparse.Namespace) -> int:
-    from trimtab.client import Client
-
-    async with Client(common.config_of(options, namespace=options.namespace)) as client:
-        code: int = await options.call(client, options)
-        return code
 
 
 async def _submit(client: Client, options: argparse.Namespace) -> int:
@@ -90,24 +75,9 @@ async def _cancel(client: Client, options: argparse.Namespace) -> int:
 
 
 async def _followed(client: Client, job: VmafxJob) -> int:
-    """Follow a job; 0 if it succeeds. A watch that ends is begun again."""
-    from trimtab.client import Bookmark
-    from trimtab.operators.vmafx.kinds import VmafxJob
-
+    """Follow a job; 0 if it succeeds."""
     bar = Bar(unit="%") if sys.stderr.isatty() else None
-    namespace, name = job.key
-    while True:
-        async with client.watch(
-            VmafxJob, namespace=namespace, fields=f"metadata.name={name}"
-        ) as events:
-            async for event in events:
-                if isinstance(event, Bookmark):
-                    continue
-                if event.type == "DELETED":
-                    print(f"vmafxjob/{name} was deleted")
-                    return 1
-                if (code := _told(event.object, bar)) is not None:
-                    return code
+    return await followed(client, job, lambda seen: _told(seen, bar))
 
 
 def _told(job: VmafxJob, bar: Bar | None) -> int | None:

@@ -56,7 +56,9 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         default=environment.get("VMAFX_NODE_SLOTS", "1"),
         help="jobs at once, up to 64 (default: $VMAFX_NODE_SLOTS, else 1)",
     )
-    made.add_argument("--threads", type=int, default=0, help="of each (default: all)")
+    made.add_argument(
+        "--threads", type=common.whole, default=0, help="of each (default: all)"
+    )
     made.add_argument("--ffmpeg", default="", help="the ffmpeg to measure with")
     made.add_argument(
         "--root",
@@ -74,9 +76,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "back (default: $VMAFX_NODE_PATIENCE, else 20)",
     )
     _add_keeping(made, environment)
-    made.add_argument(
-        "--log", default="info", choices=("debug", "info", "warning", "error")
-    )
+    common.add_log(made)
 
 
 def _add_keeping(made: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:

@@ -32,7 +32,9 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     scoring.add_argument("reference", metavar="REF", help="the clip as it was")
     scoring.add_argument("distorted", metavar="DIST", help="the clip to judge")
     scoring.add_argument("--model", default="", help="a model of libvmaf, by its name")
-    scoring.add_argument("--threads", type=int, default=0, help="(default: all cores)")
+    scoring.add_argument(
+        "--threads", type=common.whole, default=0, help="(default: all cores)"
+    )
     scoring.add_argument(
         "--segments",
         type=common.count,

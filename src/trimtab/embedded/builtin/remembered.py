@@ -1,4 +1,4 @@
-"""Remembering: answers about texts that stand in object after object.
+"""Remembering: a bounded cache for checks of texts that many objects have.
 
 Only short texts are remembered. A client can send megabytes in a name, and a cache of
 those would be a leak that it fills at will.

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from trimtab.api.names import check_label, check_subdomain
+from trimtab.api.names import InvalidName, check_label, check_subdomain
 from trimtab.embedded import status
 from trimtab.embedded.gotext import quoted
 from trimtab.embedded.rbac.attributes import Attributes, attributes_of
@@ -216,7 +216,8 @@ def _account(name: str) -> tuple[str, str] | None:
     if not name.startswith(SERVICE_ACCOUNT):
         return None
     parts = name.removeprefix(SERVICE_ACCOUNT).split(":")
-    if len(parts) != 2 or check_label(parts[0]) or check_subdomain(parts[1]):
+    named = zip((check_label, check_subdomain), parts, strict=False)
+    if len(parts) != 2 or not all(_passes(check, part) for check, part in named):
         return None
     return parts[0], parts[1]
 
@@ -224,7 +225,15 @@ def _account(name: str) -> tuple[str, str] | None:
 def _node(name: str) -> str:
     """The name of the node that a user is; empty if it is none."""
     node = name.removeprefix(NODE)
-    return node if node != name and not check_subdomain(node) else ""
+    return node if node != name and _passes(check_subdomain, node) else ""
+
+
+def _passes(check: Callable[[str], object], text: str) -> bool:
+    try:
+        check(text)
+    except InvalidName:
+        return False
+    return True
 
 
 def _only_named(wanted: User) -> bool:

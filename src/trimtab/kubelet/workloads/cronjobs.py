@@ -11,6 +11,7 @@ import msgspec
 from trimtab.api.resource import Metadata
 from trimtab.api.times import rfc3339
 from trimtab.client import ApiError
+from trimtab.kubelet.workloads import statuses
 from trimtab.kubelet.workloads.cron import Schedule
 from trimtab.kubelet.workloads.jobs import over_since, succeeded
 from trimtab.kubelet.workloads.kinds import CronJob, Job, JobSpec, Plain
@@ -154,13 +155,7 @@ async def _tell(
     if known:
         status["lastSuccessfulTime"] = rfc3339(max(known))
     if _says_new(owner, status):
-        await ctx.client.patch(
-            CronJob,
-            owner.metadata.name,
-            {"status": status},
-            namespace=owner.metadata.namespace,
-            subresource="status",
-        )
+        await statuses.write(ctx, owner, status)
 
 
 def _says_new(owner: CronJob, status: Plain) -> bool:

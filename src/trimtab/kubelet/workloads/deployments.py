@@ -10,6 +10,7 @@ import msgspec
 
 from trimtab.api.resource import Metadata
 from trimtab.api.times import parse_rfc3339, rfc3339
+from trimtab.kubelet.workloads import statuses
 from trimtab.kubelet.workloads.kinds import (
     Deployment,
     Plain,
@@ -205,15 +206,7 @@ async def _tell(
         **counts,
         "conditions": conditions,
     }
-    held = owner.status
-    if any(getattr(held, name) != value for name, value in status.items()):
-        await ctx.client.patch(
-            Deployment,
-            owner.metadata.name,
-            {"status": status},
-            namespace=owner.metadata.namespace,
-            subresource="status",
-        )
+    await statuses.say(ctx, owner, status)
     return after
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from trimtab.api.times import parse_rfc3339, rfc3339
+from trimtab.kubelet.workloads import statuses
 from trimtab.kubelet.workloads.counting import (
     INDEX,
     Sums,
@@ -179,17 +180,8 @@ class Jobs:
     ) -> None:
         over = ending is not None and not sums.going
         status = _status(job, sums, ctx.now, ending=ending, over=over)
-        held, meta = job.status, job.metadata
-        if any(getattr(held, key) != value for key, value in status.items()):
-            # What was counted from an older state of the Job must not be written.
-            revision = {"resourceVersion": meta.resourceVersion}
-            await ctx.client.patch(
-                Job,
-                meta.name,
-                {"metadata": revision, "status": status},
-                namespace=meta.namespace,
-                subresource="status",
-            )
+        # What was counted from an older state of the Job must not be written.
+        await statuses.say(ctx, job, status, exact=True)
         if ending is None:
             _tell_suspension(job, ctx)
         elif over and ending.well:

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 from trimtab.client import ApiError
+from trimtab.kubelet.workloads import statuses
 from trimtab.kubelet.workloads.kinds import ReplicaSet, TemplatePod
 from trimtab.kubelet.workloads.pods import (
     LONGEST,
@@ -80,13 +81,5 @@ class ReplicaSets:
             "availableReplicas": waits.count(0.0),
             "observedGeneration": owner.metadata.generation,
         }
-        held = owner.status
-        if any(getattr(held, name) != value for name, value in status.items()):
-            await ctx.client.patch(
-                ReplicaSet,
-                owner.metadata.name,
-                {"status": status},
-                namespace=owner.metadata.namespace,
-                subresource="status",
-            )
+        await statuses.say(ctx, owner, status)
         return min(pending) + 0.01 if pending else None

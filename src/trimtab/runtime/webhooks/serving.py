@@ -9,7 +9,6 @@ stand go on, and those that follow get the new one.
 from __future__ import annotations
 
 import asyncio
-import errno
 import ssl
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
@@ -19,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import parse_qs
 
 from trimtab.client.errors import TrimtabError
+from trimtab.runtime.listening import Timed, sentence
 from trimtab.runtime.webhooks.declarations import CONVERTS
 from trimtab.runtime.webhooks.routing import Answer
 
@@ -149,7 +149,7 @@ class Server:
                 start_serving=False,
             )
         except (OSError, OverflowError) as error:
-            raise CannotServe(_sentence(self.host, self.port, error)) from error
+            raise self._cannot_listen(error) from error
         # Port 0 was a wish for any; this is the one that was given.
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -161,7 +161,13 @@ class Server:
         try:
             await self._server.start_serving()
         except OSError as error:  # somebody else was faster after all
-            raise CannotServe(_sentence(self.host, self.port, error)) from error
+            raise self._cannot_listen(error) from error
+
+    def _cannot_listen(self, error: Exception) -> CannotServe:
+        other = "with --webhook-port (0 takes any)"
+        return CannotServe(
+            sentence("The webhooks", self.host, self.port, error, other=other)
+        )
 
     async def close(self) -> None:
         """Answer what is under way, and end."""
@@ -228,7 +234,7 @@ class Server:
         return True
 
 
-class Connection(asyncio.Protocol):
+class Connection(Timed, asyncio.Protocol):
     """One connection: one request after the other, and one timer for what may hang."""
 
     def __init__(self, server: Server) -> None:
@@ -238,8 +244,6 @@ class Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._head: Head | None = None
         self._answering = False
-        self._transport: asyncio.Transport | None = None
-        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -252,10 +256,6 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self._forget()
         self._server.closed(self)
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
 
     def end(self) -> None:
         """End it at once if nothing is in hand, else with the next answer."""
@@ -342,15 +342,6 @@ class Connection(asyncio.Protocol):
             self._server.held -= self._head.length
             self._head = None
 
-    def _limit(self, seconds: float | None) -> None:
-        """Let the connection live for so long, unless something happens."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if seconds is not None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(seconds, self.abort)
-
 
 def new_context() -> ssl.SSLContext:
     """TLS as API servers speak it, without a certificate so far."""
@@ -376,16 +367,3 @@ def load_pair(context: ssl.SSLContext, pem: bytes) -> None:
                 f"or cannot be read ({getattr(error, 'reason', None) or 'no PEM'}); "
                 "the one that was served before, if any, stays."
             ) from None
-
-
-def _sentence(host: str, port: int, error: Exception) -> str:
-    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return (
-            f"The webhooks cannot listen on {where}: another program has that port."
-            " Stop it, or choose another with --webhook-port (0 takes any)."
-        )
-    return (
-        f"The webhooks cannot listen on {where}: {error}."
-        " Choose an address of this machine and a port that this user may have."
-    )
