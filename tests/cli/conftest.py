@@ -11,6 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSING = (str(ROOT / "examples"), tempfile.gettempdir())
+# The clone itself may be somewhere below the folder for what is temporary.
+STAYING = (str(ROOT / "src"), str(ROOT / "tests"), sys.prefix)
 
 
 @pytest.fixture
@@ -24,5 +26,5 @@ def modules() -> Iterator[None]:
     sys.path[:] = path
     for name in set(sys.modules) - before:
         file = getattr(sys.modules[name], "__file__", None) or ""
-        if file.startswith(PASSING):
+        if file.startswith(PASSING) and not file.startswith(STAYING):
             del sys.modules[name]

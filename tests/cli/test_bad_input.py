@@ -104,6 +104,36 @@ def test_a_number_that_makes_no_sense_is_one_sentence(
     assert "is not a number from 1 on" in refused(capsys, *arguments)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", WEBSITE, "--lease=0"), "'0' is not a number from 1 on"),
+        (("run", WEBSITE, "--port=99999"), "'99999' is not a port"),
+        (("pool", "serve", "--endpoints=-2"), "'-2' is not a port"),
+        (("pool", "serve", "--lease=0"), "'0' is not a number of seconds above 0"),
+        (("pool", "serve", "--grace=nan"), "'nan' is not a number of seconds"),
+        (("pool", "acquire", "x", "--tenant=x", "--wait=x"), "'x' is not a number"),
+        (("pool", "acquire", "x", "--tenant=x", "--exec", "true"), "--gateway"),
+        (("pool", "serve", "--certificate=a", "--key=b"), "a, the certificate, cannot"),
+        (("vmafx", "score", "a", "b", "--threads=-1"), "'-1' is not a number from 0"),
+        (("vmafx", "node", "--threads=-1"), "'-1' is not a number from 0"),
+        (("sessions", "logs", "x", "--tail=-1"), "'-1' is not a number from 1 on"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_one_sentence(
+    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in refused(capsys, *arguments)
+
+
+def test_files_that_are_no_certificate_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text").write_text("hello")
+    named = (f"--certificate={tmp_path}/text", f"--key={tmp_path}/text")
+    assert "are no certificate and its key" in refused(capsys, "pool", "serve", *named)
+
+
 @pytest.mark.parametrize("command", READING)
 def test_a_name_that_is_no_operator_s_is_told_by_every_command(
     command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
@@ -162,6 +192,53 @@ def test_without_permission_the_server_s_own_words_are_told(
     assert 'User "nobody" cannot' in said
     assert ("trimtab rbac prints the roles" in said) == (command[0] == "run")
     assert list(folder.iterdir()) == []
+
+
+def test_a_folder_of_a_node_that_cannot_be_made_is_told(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    named = (f"--folder={tmp_path}/file/x", f"--kubeconfig={cluster.kubeconfig}")
+    assert "name another folder" in refused(capsys, "kubelet", *named)
+
+
+@pytest.mark.parametrize(
+    "command", [("ls", "x"), ("explain", "x"), ("release", "x"), ("drain", "x")]
+)
+def test_what_is_not_there_is_told_as_that_or_as_a_kind_that_is_not_installed(
+    command: tuple[str, ...], cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(capsys, "pool", *command, f"--kubeconfig={cluster.kubeconfig}")
+    absent = (
+        "There is no",
+        "not found",
+        "the server has no such kind: install its CRD",
+    )
+    assert any(each in said for each in absent)
+    assert "page not found" not in said
+
+
+def test_a_package_that_is_not_installed_is_told_with_what_brings_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(options: object) -> int:
+        raise ModuleNotFoundError("No module named 'grpc'", name="grpc")
+
+    monkeypatch.setattr("trimtab.cli.log.run", run)
+    assert "pip install 'trimtab[vmafx]'" in refused(capsys, "log")
+
+
+def test_a_simulation_that_is_interrupted_says_how_far_it_came() -> None:
+    command = (sys.executable, "-m", "trimtab", "sim", WEBSITE, "--minutes=5")
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "Simulating websites.\n"
+        running.send_signal(signal.SIGINT)
+        said, complaints = running.communicate(timeout=60)
+    assert (running.returncode, complaints) == (128 + signal.SIGINT, "")
+    assert said.startswith("Stopped after ")
 
 
 def test_a_reader_that_stops_reading_is_no_failure() -> None:

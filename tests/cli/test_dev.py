@@ -61,13 +61,13 @@ async def developing(folder: Path) -> AsyncIterator[tuple[bytearray, Client]]:
     async with asyncio.TaskGroup() as group:
         reading = group.create_task(read())
         try:
-            await eventually(lambda: b"KUBECONFIG=" in said, within=20)
+            await eventually(lambda: b"KUBECONFIG=" in said, within=40)
             found = re.search(r"KUBECONFIG=(\S+)", said.decode())
             assert found is not None
             async with Client(load(kubeconfig=found[1], environ={})) as client:
                 yield said, client
             process.send_signal(signal.SIGINT)
-            await asyncio.wait_for(process.wait(), 10)
+            await asyncio.wait_for(process.wait(), 30)
             assert process.returncode == 0, said.decode()
         finally:
             if process.returncode is None:

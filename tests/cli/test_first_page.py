@@ -10,7 +10,6 @@ import asyncio
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -23,6 +22,7 @@ import pytest
 import yaml
 
 from tests.client.clusters import client_of
+from tests.ports import unused_port
 from trimtab.client import Client, NotFound
 from trimtab.kinds import Deployment
 from trimtab.testing import Cluster, assets, eventually
@@ -103,8 +103,7 @@ async def test_a_file_becomes_an_operator_that_can_be_asked_why(
     (code,), (start, use, _) = blocks("python"), blocks("sh")
     (tmp_path / "greetings.py").write_text(code)
     began = monotonic()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = unused_port()
     start = start.replace("greetings.py", f"greetings.py --port={port}")
     async with typing(start, tmp_path, environ) as said:
         await eventually(lambda: b"Running greetings.py." in said, within=30)

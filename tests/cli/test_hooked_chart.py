@@ -89,7 +89,7 @@ async def operating(
         try:
             yield said
             process.terminate()
-            assert await asyncio.wait_for(process.wait(), 10) == 0, said.decode()
+            assert await asyncio.wait_for(process.wait(), 30) == 0, said.decode()
         finally:
             if process.returncode is None:
                 process.kill()

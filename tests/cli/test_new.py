@@ -52,6 +52,9 @@ def test_a_new_project_passes_its_own_tests_and_has_all_it_needs(
     assert values["source"] == "book_shop.operator"
     for name in ("Containerfile", "Makefile", ".github/workflows/ci.yaml"):
         assert "book" in (folder / name).read_text() or name.endswith("ci.yaml")
+    makefile = (folder / "Makefile").read_text()
+    for command in ("crd", "rbac"):  # kubectl reads what they print, and nothing else
+        assert f"\t@trimtab {command} " in makefile
     example = yaml.safe_load((folder / "example.yaml").read_text())
     assert example["kind"] == "BookShop"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -28,7 +29,10 @@ async def test_a_job_goes_from_the_command_line_to_its_score(
 ) -> None:
     clip = clips.picture(tmp_path / "clip.mp4")
     config = load(kubeconfig=cluster.kubeconfig, namespace=namespace)
-    async with running(make(), cluster, namespace), Client(config) as client:
+    async with (
+        running(make(random=Random(1)), cluster, namespace),
+        Client(config) as client,
+    ):
         token = await Platform(client, namespace, tmp_path).token("node")
         roots = ("--root", str(tmp_path))
         where = ("-n", namespace)

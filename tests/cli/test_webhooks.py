@@ -198,7 +198,7 @@ async def commanded(
         try:
             yield client
             process.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(process.wait(), 6) == 0
+            assert await asyncio.wait_for(process.wait(), 30) == 0
         finally:
             if process.returncode is None:
                 process.kill()

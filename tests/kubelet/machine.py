@@ -18,7 +18,7 @@ from trimtab.testing.kubectl import Kubectl
 from trimtab.testing.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
-READY_WITHIN = 20.0
+READY_WITHIN = 45.0
 
 
 class Machine:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.kubelet.laptop import Laptop, container, laptop
+from tests.ports import unused_port
 from trimtab.api.kinds import Service, ServicePort, ServiceSpec
 from trimtab.kubelet.assembly import Parts
 from trimtab.kubelet.services import EndpointSlice, reached_at
@@ -26,13 +26,6 @@ class Say(socketserver.BaseRequestHandler):
 socketserver.TCPServer.allow_reuse_address = True
 socketserver.TCPServer((host, int(sys.argv[1])), Say).serve_forever()
 """
-
-
-def free_port() -> int:
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        port: int = holder.getsockname()[1]
-        return port
 
 
 def echo(port: int, *more: str) -> Plain:
@@ -70,7 +63,7 @@ async def answered(host: str, port: int) -> str:
 async def test_twenty_pods_listen_on_one_port(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    port = free_port()
+    port = unused_port()
     async with laptop(cluster, namespace, tmp_path) as node:
         names = [f"echo-{number}" for number in range(20)]
         for name in names:
@@ -88,7 +81,7 @@ async def test_twenty_pods_listen_on_one_port(
 async def test_a_port_that_is_taken_is_told_with_its_holder(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    port = free_port()
+    port = unused_port()
     async with laptop(cluster, namespace, tmp_path) as node:
         await node.create("first", echo(port))
         await node.ready("first")
@@ -102,7 +95,7 @@ async def test_a_port_that_is_taken_is_told_with_its_holder(
 async def test_a_service_is_reached_by_its_name_and_its_variables(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    inside, outside = free_port(), free_port()
+    inside, outside = unused_port(), unused_port()
     ask = (
         "import os, socket\n"
         "def ask(host, port):\n"
@@ -154,6 +147,25 @@ async def test_a_service_is_reached_by_its_name_and_its_variables(
             return not found.endpoints
 
         await eventually(none)
+
+
+async def test_a_pod_that_listens_everywhere_has_the_port_of_its_own_service(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    port = unused_port()
+    probe = {"tcpSocket": {"port": "say"}, "periodSeconds": 1}
+    async with laptop(cluster, namespace, tmp_path, parts=ALL) as node:
+        service = await serve(node, "shop", port)
+
+        async def seen_to() -> list[EndpointSlice]:
+            slices = node.client.list(EndpointSlice, namespace=namespace)
+            return [each async for each in slices]
+
+        await eventually(seen_to)
+        pod = {**echo(port), "readinessProbe": probe}
+        await node.create("only", pod, metadata={"labels": {"app": "echo"}})
+        await node.ready("only")
+        assert await said(reached_at(service), port) == "only"
 
 
 def test_a_service_is_reached_on_the_loopback_and_nowhere_else() -> None:

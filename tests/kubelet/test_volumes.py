@@ -149,6 +149,28 @@ async def test_volumes_are_at_their_paths_and_nothing_stays_on_the_machine(
     assert not Path("/run/trimtab-test").exists()
 
 
+async def test_a_volume_may_hide_the_folder_that_the_node_keeps_its_pods_in(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    above = str(tmp_path)
+    volumes: list[Plain] = [
+        {"name": "scratch", "emptyDir": {}},
+        {"name": "words", "configMap": {"name": "words"}},
+    ]
+    mounts: list[Plain] = [
+        {"name": "scratch", "mountPath": above},
+        {"name": "words", "mountPath": f"{above}/words"},
+        {"name": "words", "mountPath": "/run/trimtab-test/words"},
+    ]
+    script = f"cat {above}/words/one /run/trimtab-test/words/one; cd {above}; ls"
+    async with laptop(cluster, namespace, tmp_path) as node:
+        await give(node, "ConfigMap", "words", {"one": "w "})
+        await node.create("hides", shell(script, volumeMounts=mounts), volumes=volumes)
+        await node.phase("hides", "Succeeded")
+        assert await node.logs("hides") == "w w words\n"
+    assert not Path("/run/trimtab-test").exists()
+
+
 async def test_a_missing_volume_is_waited_for(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:

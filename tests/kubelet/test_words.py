@@ -18,7 +18,7 @@ from trimtab.kubelet.images import Image, Images
 from trimtab.kubelet.site import KubeletOptions
 from trimtab.testing import Cluster
 
-WITHIN = 50.0
+WITHIN = 100.0
 USUAL = KubeletOptions(name="", folder=Path(), images=Images())
 
 
@@ -49,7 +49,7 @@ async def without_nodes(cluster: Cluster) -> None:
             await client.delete(Node, node.metadata.name)
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_a_pods_life_is_told_in_the_words_of_a_real_kubelet(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:

@@ -193,7 +193,7 @@ def test_a_second_run_needs_no_network_and_little_time(made: Tree) -> None:
     began = time.monotonic()
     done = made.make(PYTHON, PIP_FIND_LINKS="", PIP_INDEX_URL="http://127.0.0.1:9/")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
 
 
 def test_a_changed_project_is_installed_again_without_the_packages(made: Tree) -> None:

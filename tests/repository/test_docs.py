@@ -10,13 +10,10 @@ from typing import Any
 import pytest
 
 from trimtab.cli.loading import module_in
-from trimtab.cli.main import parser
 from trimtab.testing import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = ("index.md", "coming-from-kopf.md", "coming-from-controller-runtime.md")
-MORE = ("testing.md", "tools.md")
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -46,18 +43,6 @@ async def test_the_code_of_the_first_page_passes_the_tests_of_the_page_on_testin
 
 def test_the_first_page_is_short() -> None:
     assert len((DOCS / "index.md").read_text().splitlines()) < 80
-
-
-@pytest.mark.parametrize("page", [*PAGES, *MORE])
-def test_every_command_that_a_page_names_exists(page: str) -> None:
-    text = (DOCS / page).read_text()
-    commands = set(re.findall(r"\btrimtab ([a-z]+)\b(?! is\b)", text))
-    known = re.search(r"usage:.*", parser().format_help())
-    assert known is not None
-    for command in commands & set(re.findall(r"`trimtab ([a-z]+)", text)):
-        with pytest.raises(SystemExit) as caught:
-            parser().parse_args([command, "--help"])
-        assert caught.value.code == 0, command
 
 
 def test_every_command_is_on_the_page_of_tools_or_in_the_readme() -> None:

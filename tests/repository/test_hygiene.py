@@ -86,13 +86,6 @@ def test_the_commands_of_the_readme_exist() -> None:
     assert set(commands) <= set(targets)
 
 
-def test_the_links_of_the_readme_lead_somewhere() -> None:
-    for page in ("README.md", "CONTRIBUTING.md"):
-        links = re.findall(r"\]\((?!https:)([^)#]+)\)", (ROOT / page).read_text())
-        broken = [link for link in links if not (ROOT / link).exists()]
-        assert broken == [], page
-
-
 def test_what_ci_runs_can_be_run() -> None:
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111

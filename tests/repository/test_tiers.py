@@ -124,6 +124,8 @@ def test_a_run_that_hangs_is_interrupted_and_cleans_up(tmp_path: Path) -> None:
     cleaned = tmp_path / "cleaned"
     code = f"""
         import pathlib, signal, sys
+        # Who was started in the background of a shell ignores it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             print("hanging", flush=True)
             signal.pause()

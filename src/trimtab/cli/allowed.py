@@ -1,4 +1,4 @@
-"""Whether something may begin: a server answers, and lets it read what it watches.
+"""Allowed: whether a server answers, and lets an operator read what it watches.
 
 What runs bears it if not, for servers are restarted and roles are changed. At the start
 it is a mistake, which somebody should read in one sentence.

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from trimtab.client import Config
 
 T = TypeVar("T")
+INTERRUPTED = 130
+"""What a shell says of a program that Control-C ended: 128 and SIGINT."""
 ENDPOINTS = "http://127.0.0.1:8080"
 
 
@@ -30,6 +32,16 @@ def add_cluster(made: argparse.ArgumentParser) -> None:
     """How to find the API server."""
     made.add_argument("--kubeconfig", metavar="FILE", help="instead of $KUBECONFIG")
     made.add_argument("--context", metavar="NAME", help="a context of the kubeconfig")
+
+
+def add_log(made: argparse.ArgumentParser) -> None:
+    """What is logged."""
+    made.add_argument(
+        "--log",
+        default="info",
+        choices=("debug", "info", "warning", "error"),
+        help="what is logged (default: info)",
+    )
 
 
 def add_url(made: argparse.ArgumentParser) -> None:
@@ -74,6 +86,12 @@ def names(text: str) -> tuple[str, ...]:
     return found
 
 
+def whole(text: str) -> int:
+    if text.isdecimal() and int(text) < 1 << 31:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+
+
 def count(text: str) -> int:
     if text.isdecimal() and 0 < int(text) < 1 << 31:
         return int(text)
@@ -84,6 +102,21 @@ def port(text: str) -> int:
     if text.isdecimal() and int(text) < 1 << 16:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a port: give 0 to 65535")
+
+
+def port_or_none(text: str) -> int:
+    return -1 if text == "-1" else port(text)
+
+
+def seconds(text: str) -> float:
+    """A time that is long enough to mean something."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if 0.0 < found < 1e9:
+        return found
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
 
 
 def documents(objects: Iterable[Any]) -> str:
@@ -107,6 +140,32 @@ def contents(file: os.PathLike[str], *, what: str) -> bytes:
         reason = (error.strerror or "no reason given").lower()
         raise ConfigError(
             f"{file}, {what}, cannot be read: {reason}; name another file."
+        ) from error
+
+
+def check_certificate(
+    certificate: os.PathLike[str] | None, key: os.PathLike[str] | None
+) -> None:
+    """Refuse files that cannot be shown, before anything is served.
+
+    Errors: ``ConfigError``.
+    """
+    import ssl
+
+    from trimtab.client.errors import ConfigError
+
+    if certificate is None and key is None:
+        return
+    if certificate is None or key is None:
+        raise ConfigError("A certificate needs its key: give --certificate and --key.")
+    contents(certificate, what="the certificate")
+    contents(key, what="the key of the certificate")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        raise ConfigError(
+            f"{certificate} and {key} are no certificate and its key "
+            f"({error.reason or 'no PEM'}): name two PEM files that belong together."
         ) from error
 
 

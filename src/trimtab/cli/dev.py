@@ -36,12 +36,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         help="where the operator's health and metrics are; 0 is any (default: 8080)",
     )
     node.add_node(made)
-    made.add_argument(
-        "--log",
-        default="info",
-        choices=("debug", "info", "warning", "error"),
-        help="what is logged (default: info)",
-    )
+    common.add_log(made)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -36,7 +36,7 @@ async def claimed(options: argparse.Namespace) -> str:
             bound = status.state == "Bound"
             if not bound:
                 told = [each.message for each in status.conditions.values()]
-                why = " ".join(told) or "no worker was free in time."
+                why = " ".join(told) or await _unseen(client, options)
                 raise TrimtabError(f"The claim {name} was not bound: {why}")
         finally:
             if not bound:
@@ -44,6 +44,21 @@ async def claimed(options: argparse.Namespace) -> str:
     return (
         f"Worker {status.worker} is yours: {status.address}; its token is in the Secret"
         f" {status.tokenSecret}.\nGive it back with: trimtab pool release {name}"
+    )
+
+
+async def _unseen(client: Client, options: argparse.Namespace) -> str:
+    """Why nobody has said anything of a claim."""
+    from trimtab.client import NotFound
+    from trimtab.pool.kinds import WorkerPool
+
+    try:
+        await client.get(WorkerPool, options.pool)
+    except NotFound:  # its definition is there, or no claim could have been made
+        return f"there is no pool {options.pool} in {client.config.namespace}."
+    return (
+        f"no worker was free within {options.wait:g} s, or no gateway runs (trimtab "
+        f"pool serve); trimtab pool explain {options.pool} says more."
     )
 
 

@@ -67,7 +67,7 @@ async def _run(options: argparse.Namespace) -> None:
             client,
             options,
             name=name,
-            folder=folder.expanduser().absolute(),
+            folder=_made(folder.expanduser().absolute()),
             server=config.server,
             parts=Parts(
                 scheduler=options.alone,
@@ -84,3 +84,16 @@ async def _run(options: argparse.Namespace) -> None:
                 print(f"The node {name} is ready. Control-C stops it.", flush=True)
             await stop.wait()
             running.cancel()
+
+
+def _made(folder: Path) -> Path:
+    from trimtab.client import ConfigError
+
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be used ({error.strerror}): name another folder for the"
+            " files of pods with --folder, or see to its permissions."
+        ) from error
+    return folder

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import NoReturn
 
 import trimtab
+from trimtab.cli.common import INTERRUPTED
 
 COMMANDS = (
     "new",
@@ -34,7 +35,18 @@ COMMANDS = (
     "vmafx",
     "sessions",
 )
-INTERRUPTED = 130
+PACKAGES = {
+    "aiohttp": "embedded",
+    "cronsim": "sessions",
+    "cryptography": "webhooks",
+    "grpc": "vmafx",
+    "jwt": "vmafx",
+    "matplotlib": "plot",
+    "numpy": "training",
+    "onnx": "training",
+    "onnxruntime": "training",
+}
+"""The extra that brings each package which not everybody has."""
 UNREAD = 141
 """What a shell says of a program whose reader has gone: 128 and SIGPIPE."""
 TRACEBACK = "TRIMTAB_TRACEBACK"
@@ -89,10 +101,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ``TRIMTAB_TRACEBACK=1`` in the environment it is a traceback. Whoever reads what is
     printed may stop reading, as ``head`` does: then nothing is said.
     """
-    options = _options(sys.argv[1:] if arguments is None else arguments)
-    if "run" not in options:
-        return 0
     try:
+        options = _options(sys.argv[1:] if arguments is None else arguments)
+        if "run" not in options:
+            return 0
         code: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError as error:
@@ -138,6 +150,11 @@ def _sentence(error: Exception) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, TrimtabError):
         return text
+    if isinstance(error, ModuleNotFoundError) and error.name in PACKAGES:
+        return (
+            f"this needs {error.name}, which is not installed: "
+            f"pip install 'trimtab[{PACKAGES[error.name]}]'."
+        )
     return (
         f"this failed in a way that nobody foresaw ({type(error).__name__}: {text}): "
         f"set {TRACEBACK}=1 to see where, and tell us."

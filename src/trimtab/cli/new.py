@@ -40,5 +40,6 @@ def run(options: argparse.Namespace) -> int:
     project = Project(name=options.name, kind=options.kind, group=options.group)
     folder = options.output or Path(project.name)
     write_folder(folder, files_of(project))
-    print(f"Written: {folder}\n\n  cd {folder}\n  pip install -e .[dev]\n  make dev")
+    steps = f"cd {folder}", "pip install -e '.[dev]'", "make dev"
+    print(f"Written: {folder}\n", *steps, sep="\n  ")
     return 0

@@ -73,67 +73,90 @@ def _add_serve(verbs: argparse._SubParsersAction[Any]) -> None:
         metavar="NAMES",
         help="serve the pools of these only, with commas between (default: all)",
     )
-    made.add_argument("--host", default="127.0.0.1", metavar="ADDRESS")
-    made.add_argument("--port", type=common.port, default=8444, metavar="N")
+    _add_listening(made)
+    _add_times(made)
+    common.add_log(made)
+
+
+def _add_listening(made: argparse.ArgumentParser) -> None:
     made.add_argument(
-        "--grpc", type=common.port, metavar="N", help="the same verbs over gRPC, there"
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="where to listen (default: 127.0.0.1)",
+    )
+    made.add_argument(
+        "--port",
+        type=common.port,
+        default=8444,
+        metavar="N",
+        help="of HTTPS; 0 is any free port (default: 8444)",
+    )
+    made.add_argument(
+        "--grpc", type=common.port, metavar="N", help="the same verbs over gRPC there"
     )
     made.add_argument(
         "--names",
         type=common.names,
         default=("localhost", "127.0.0.1"),
         metavar="NAMES",
-        help="what clients call this gateway, for its certificate",
+        help="what clients call this gateway, for the certificate that it makes "
+        "(default: localhost,127.0.0.1)",
     )
-    made.add_argument("--certificate", type=Path, metavar="FILE", help="a PEM file")
+    made.add_argument(
+        "--certificate",
+        type=Path,
+        metavar="FILE",
+        help="a PEM file, read again every hour (default: it makes its own)",
+    )
     made.add_argument("--key", type=Path, metavar="FILE", help="its key")
     made.add_argument(
         "--endpoints",
-        type=int,
+        type=common.port_or_none,
         default=8080,
         metavar="PORT",
         help="health and metrics; 0 is any free port, -1 serves none (default: 8080)",
     )
-    made.add_argument(
-        "--lease",
-        type=float,
-        default=15.0,
-        metavar="SECONDS",
-        help="without a renewal for so long, a gateway or a client counts as dead",
-    )
-    made.add_argument(
-        "--grace",
-        type=float,
-        default=10.0,
-        metavar="SECONDS",
-        help="between a mark and the end of a worker whose client seems dead",
-    )
-    made.add_argument(
-        "--period",
-        type=float,
-        default=5.0,
-        metavar="SECONDS",
-        help="between two passes of the reaper (default: 5)",
-    )
-    made.add_argument(
-        "--keep",
-        type=float,
-        default=300.0,
-        metavar="SECONDS",
-        help="that rows of ended workers stay, for people to see (default: 300)",
-    )
-    made.add_argument(
-        "--log", default="info", choices=("debug", "info", "warning", "error")
-    )
+
+
+def _add_times(made: argparse.ArgumentParser) -> None:
+    silent = "without a renewal for so long, a gateway or a client counts as dead"
+    marked = "between a mark and the end of a worker whose client seems dead"
+    kept = "that rows of ended workers stay, for people to see"
+    for name, seconds, about in (
+        ("--lease", 15.0, silent),
+        ("--grace", 10.0, marked),
+        ("--period", 5.0, "between two passes of the reaper"),
+        ("--keep", 300.0, kept),
+    ):
+        made.add_argument(
+            name,
+            type=common.seconds,
+            default=seconds,
+            metavar="SECONDS",
+            help=f"{about} (default: {seconds:g})",
+        )
 
 
 def _add_acquire(verbs: argparse._SubParsersAction[Any]) -> None:
     made = _verb(verbs, "acquire", "have a worker", run_acquire, ACQUIRE)
     made.add_argument("pool", metavar="POOL")
-    made.add_argument("--tenant", required=True)
-    made.add_argument("--shape", default="")
-    made.add_argument("--wait", type=float, default=30.0, metavar="SECONDS")
-    made.add_argument("--gateway", metavar="URL")
+    made.add_argument(
+        "--tenant", required=True, metavar="NAME", help="who it is for; required"
+    )
+    made.add_argument(
+        "--shape", default="", metavar="NAME", help="(default: the pool's first)"
+    )
+    made.add_argument(
+        "--wait",
+        type=common.seconds,
+        default=30.0,
+        metavar="SECONDS",
+        help="for a worker to be free (default: 30)",
+    )
+    made.add_argument(
+        "--gateway", metavar="URL", help="ask this one, at https://HOST[:PORT]"
+    )
     made.add_argument(
         "--service-account",
         default="default",
@@ -149,7 +172,7 @@ def _add_acquire(verbs: argparse._SubParsersAction[Any]) -> None:
         nargs=argparse.REMAINDER,
         default=[],
         metavar="COMMAND",
-        help="what runs meanwhile; all that follows belongs to it",
+        help="what runs meanwhile, with --gateway; all that follows belongs to it",
     )
 
 
@@ -161,10 +184,7 @@ def run_serve(options: argparse.Namespace) -> int:
     from trimtab.runtime import logs
 
     logs.setup(level=options.log.upper())
-    if (options.certificate is None) != (options.key is None):
-        from trimtab.client import ConfigError
-
-        raise ConfigError("A certificate needs its key: give --certificate and --key.")
+    common.check_certificate(options.certificate, options.key)
     common.running(_serve(options))
     return 0
 
@@ -288,7 +308,7 @@ async def _explained(options: argparse.Namespace) -> list[str]:
         try:
             pool = await client.get(WorkerPool, options.name)
         except NotFound:
-            worker = await client.get(Worker, options.name)
+            worker = await _worker(client, options.name, what="pool and no worker")
             pool = await client.get(WorkerPool, worker.spec.pool)
             return explaining.worker(worker, pool, now=datetime.now(UTC))
         at, labels = client.config.namespace, f"{LABEL_POOL}={options.name}"
@@ -305,7 +325,10 @@ async def _explained(options: argparse.Namespace) -> list[str]:
 def run_acquire(options: argparse.Namespace) -> int:
     """Have a worker."""
     from trimtab.cli import holding
+    from trimtab.client import ConfigError
 
+    if options.command and options.gateway is None:
+        raise ConfigError("--exec runs a command with a worker of --gateway: name it.")
     if options.gateway is None:
         print(common.running(holding.claimed(options)))
         return 0
@@ -330,17 +353,32 @@ def run_drain(options: argparse.Namespace) -> int:
 async def _let_go(options: argparse.Namespace, *, keep: bool) -> str:
     """Write that a worker drains; the gateways do the rest."""
     from trimtab.client import Client
-    from trimtab.pool.kinds import Worker
     from trimtab.pool.states import TERMINAL
 
     config = common.config_of(options, namespace=options.namespace)
     async with Client(config) as client:
-        worker = await client.get(Worker, options.worker)
+        worker = await _worker(client, options.worker, what="worker")
         if worker.status.state in TERMINAL:
             return f"{worker.metadata.name} has ended already."
         if await _drained(client, worker, keep=keep):
             return f"{worker.metadata.name} goes."
         return f"{worker.metadata.name} goes when it is released."
+
+
+async def _worker(client: Client, name: str, *, what: str) -> Worker:
+    from trimtab.client import NotFound
+    from trimtab.pool.kinds import Worker
+
+    try:
+        return await client.get(Worker, name)
+    except NotFound as error:
+        if error.reason != "NotFound":  # there are no workers at all
+            raise
+        raise NotFound(
+            f"There is no {what} {name} in {client.config.namespace}: trimtab pool ls"
+            " shows what there is, -n names another namespace.",
+            status=404,
+        ) from error
 
 
 async def _drained(client: Client, worker: Worker, *, keep: bool) -> bool:

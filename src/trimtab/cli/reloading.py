@@ -125,7 +125,8 @@ class Session:
             for each in await definitions(self._options) if given is None else given:
                 await self._client.apply(each, manager="trimtab-dev", force=True)
         except TrimtabError as error:
-            _say(f"{error} What ran goes on; save a file to try again.")
+            said = str(error).rstrip(".")
+            _say(f"{said}. What ran goes on; save a file to try again.")
             return
         await self.end()
         _say(f"Running {', '.join(self._options.source)}.")

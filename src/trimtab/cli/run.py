@@ -53,7 +53,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     )
     made.add_argument(
         "--port",
-        type=int,
+        type=common.port_or_none,
         default=8080,
         metavar="N",
         help="0 is any free port, -1 serves nothing (default: 8080)",
@@ -65,18 +65,13 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     )
     made.add_argument(
         "--lease",
-        type=int,
+        type=common.count,
         default=15,
         metavar="SECONDS",
         help="how long leadership lasts without a renewal (default: 15)",
     )
     _add_webhooks(made)
-    made.add_argument(
-        "--log",
-        default="info",
-        choices=("debug", "info", "warning", "error"),
-        help="what is logged (default: info)",
-    )
+    common.add_log(made)
 
 
 def _add_webhooks(made: argparse.ArgumentParser) -> None:

@@ -61,9 +61,15 @@ def run(options: argparse.Namespace) -> int:
     from trimtab.sim.provided import provided
     from trimtab.sim.search import Search
 
-    scenario = _scenario(options)
-    with provided():
-        return _search(Search(scenario), options)
+    search = Search(_scenario(options))
+    try:
+        with provided():
+            return _search(search, options)
+    except KeyboardInterrupt:
+        _clear()
+        print(f"Stopped after {search.totals.runs} runs.", flush=True)
+        # A world that is taken apart in the middle of a step would complain of it.
+        os._exit(common.INTERRUPTED)
 
 
 def _order_sets() -> None:

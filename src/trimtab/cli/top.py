@@ -147,12 +147,15 @@ def _caches(now: Samples) -> Iterator[str]:
     used = now.total("cache_bytes")
     bound = f" of {_size(budget)}" if budget else ", no budget"
     yield f"caches {_size(used)}{bound}"
-    for kind in now.labels("cache_bytes", "kind"):
+    kinds = now.labels("cache_bytes", "kind")
+    width = max(map(len, kinds), default=0)
+    for kind in kinds:
         objects = now.total("cache_objects", kind=kind)
         held = _size(now.total("cache_bytes", kind=kind))
         restarts = now.total("watch_restarts_total", kind=kind)
         yield (
-            f"  {kind:<22}{objects:>9.0f} objects {held:>10}   {restarts:.0f} restarts"
+            f"  {kind:<{width}}{objects:>9.0f} objects {held:>10}   "
+            f"{restarts:.0f} restarts"
         )
 
 

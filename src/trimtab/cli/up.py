@@ -32,6 +32,24 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Describe the arguments."""
     made = commands.add_parser("up", help="start an API server", description=ABOUT)
     made.set_defaults(run=run)
+    _add_files(made)
+    made.add_argument(
+        "--port",
+        type=common.port,
+        metavar="N",
+        help=f"where to listen; 0 is any free port (default: {PORT}, or any free port "
+        "with --memory)",
+    )
+    made.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="where to listen (default: 127.0.0.1, which only this machine reaches)",
+    )
+    node.add_node(made)
+
+
+def _add_files(made: argparse.ArgumentParser) -> None:
     place = made.add_mutually_exclusive_group()
     place.add_argument(
         "--data",
@@ -42,19 +60,6 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     )
     place.add_argument(
         "--memory", action="store_true", help="keep nothing: all is gone when it stops"
-    )
-    made.add_argument(
-        "--port",
-        type=_port,
-        metavar="N",
-        help=f"where to listen; 0 is any free port (default: {PORT}, or any free port "
-        "with --memory)",
-    )
-    made.add_argument(
-        "--host",
-        default="127.0.0.1",
-        metavar="ADDRESS",
-        help="where to listen (default: 127.0.0.1, which only this machine reaches)",
     )
     made.add_argument(
         "--kubeconfig",
@@ -75,15 +80,6 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         metavar="FILE",
         help="tokens that are let in besides the administrator's certificate, in the "
         "format of kube-apiserver's --token-auth-file",
-    )
-    node.add_node(made)
-    made.add_argument(
-        "--operators",
-        default="none",
-        type=_operators,
-        metavar="NAMES",
-        help="what runs beside it, with commas between; none is the bare server "
-        "(default: none)",
     )
 
 
@@ -165,7 +161,6 @@ def _say(server: Server, data: Path | None, name: str) -> None:
         f"The API server is ready at {server.url}",
         f"  data       {kept}",
         f"  node       {name or 'none'}",
-        "  operators  none",
         "",
         f"export KUBECONFIG={shlex.quote(str(server.kubeconfig))}",
         "",
@@ -185,19 +180,3 @@ def default_data() -> Path:
 
 def _absolute(path: Path | None) -> Path | None:
     return None if path is None else path.expanduser().absolute()
-
-
-def _port(text: str) -> int:
-    if text.isdecimal() and int(text) < 1 << 16:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a port: give 0 to 65535")
-
-
-def _operators(text: str) -> tuple[str, ...]:
-    names = tuple(name for name in text.split(",") if name)
-    if names != ("none",):
-        unknown = ", ".join(name for name in names if name != "none") or text
-        raise argparse.ArgumentTypeError(
-            f"there is no operator {unknown!r} to run beside the server: give none"
-        )
-    return ()

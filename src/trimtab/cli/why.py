@@ -48,8 +48,8 @@ def _told(options: argparse.Namespace, namespace: str) -> list[dict[str, Any]]:
     found = asking.ask_json(options.url, *path, namespace, options.name)
     if found is None:
         raise asking.NoAnswer(
-            f"The operator at {options.url} reconciles no {options.kind}, or does not "
-            "answer questions from here."
+            f"The operator at {options.url} reconciles no {options.kind} (name the "
+            "kind or its plural), or does not answer questions from here."
         )
     if not any(each["cached"] for each in found["controllers"]):
         other = asking.ask_json(options.url, *path, options.name)

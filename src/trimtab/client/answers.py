@@ -30,6 +30,8 @@ UNREADABLE = (
     RecursionError,
 )
 MESSAGE_LIMIT = 2000
+NO_SUCH_PATH = "404 page not found"
+"""What an API server answers for a path below which it serves nothing."""
 
 _BY_STATUS: dict[int, type[ApiError]] = {
     400: errors.BadRequest,
@@ -136,8 +138,10 @@ def _status_of(body: bytes | bytearray, code: int, note: str) -> StatusBody:
 
 
 def _excerpt(body: bytes | bytearray) -> str:
-    """The start of an answer that no API server wrote (a proxy's page, say)."""
+    """The start of an answer that is no object (a proxy's page, say)."""
     text = " ".join(body[:300].decode("utf-8", "replace").split())
+    if text == NO_SUCH_PATH:
+        return "the server has no such kind: install its CRD"
     return f"the server answered {text!r}" if text else ""
 
 

@@ -50,7 +50,7 @@ from trimtab.client.kubeconfig import (
 HEADER_LETTERS = frozenset(
     b"!#$&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
-ARGUMENTS = Where("The arguments of load")
+ARGUMENTS = Where("The arguments")
 
 
 class Impersonation(msgspec.Struct, frozen=True, kw_only=True):

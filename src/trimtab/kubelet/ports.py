@@ -24,6 +24,11 @@ def holder_of(port: int, address: str) -> str:
     return ""
 
 
+def holds_everywhere(port: int) -> bool:
+    """Whether somebody listens on a port of all addresses."""
+    return any(place in ANYWHERE for place, _ in _listeners(port))
+
+
 def _listeners(port: int) -> Iterator[tuple[str, str]]:
     for table in TABLES:
         with suppress(OSError), open(table) as lines:

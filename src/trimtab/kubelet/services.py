@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from errno import EADDRINUSE
 from ipaddress import IPv4Address
 from typing import Any
 
@@ -14,6 +15,7 @@ from trimtab.cache import Informer
 from trimtab.client import ApiError, Client, NotFound, TrimtabError
 from trimtab.kubelet.forwarder import Forwarder, Place
 from trimtab.kubelet.pods import is_terminal
+from trimtab.kubelet.ports import holds_everywhere
 from trimtab.kubelet.site import LOOPBACK
 from trimtab.kubelet.workloads.deployments import template_hash
 from trimtab.runtime.events import Recorder
@@ -145,6 +147,8 @@ class Services:
 
     def _cannot_listen(self, place: Place, error: OSError) -> None:
         host, port = place
+        if error.errno == EADDRINUSE and holds_everywhere(port):
+            return  # it is reached without us, there as everywhere
         why = error.strerror or str(error)
         logger.warning(
             "%s", f"A Service cannot be reached at {host}:{port} of this machine: {why}"
@@ -204,6 +208,10 @@ def target(pod: WholePod, port: ServicePort) -> int:
 def _routes(
     service: Service, pods: Sequence[WholePod]
 ) -> Iterator[tuple[Place, list[Place]]]:
+    """Where a Service is reached, and by which pods; nowhere while there are none.
+
+    A pod that listens on all addresses can then have the port of its own Service.
+    """
     host = reached_at(service)
     unready = bool(service.spec.publishNotReadyAddresses)
     for port in service.spec.ports:
@@ -214,9 +222,9 @@ def _routes(
             for pod in pods
             if (unready or _ready(pod)) and (number := target(pod, port))
         ]
-        if host:
+        if host and behind:
             yield (host, port.port), behind
-        if port.nodePort:
+        if port.nodePort and behind:
             yield (LOOPBACK, port.nodePort), behind
 
 

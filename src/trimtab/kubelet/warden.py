@@ -248,7 +248,7 @@ def become(order: Order, descriptors: list[int]) -> None:
         with contextlib.suppress(OSError, ValueError):
             signal.signal(ignored, signal.SIG_DFL)
     os.umask(0o022)
-    os.chdir(order["cwd"])
+    go_to(order["cwd"])
     become_user(order)
     argv = order["argv"]
     try:
@@ -256,6 +256,15 @@ def become(order: Order, descriptors: list[int]) -> None:
     except OSError as error:
         why = os.strerror(error.errno or 0).lower()
         raise OSError(f'exec: "{argv[0]}": {why}') from error
+
+
+def go_to(folder: str) -> None:
+    """Work in a folder. One that a mount hides was entered before that was made."""
+    try:
+        os.chdir(folder)
+    except FileNotFoundError:
+        if os.getcwd() != folder:
+            raise
 
 
 def become_user(order: Order) -> None:
@@ -275,6 +284,8 @@ def join(pid: int) -> None:
             continue
         with open(f"{theirs}{kind}") as namespace:
             checked(libc.setns(namespace.fileno(), flag), f"enter {kind} of {own}")
+    with contextlib.suppress(OSError):
+        os.chdir(f"/proc/{pid}/cwd")
 
 
 def enclose(order: Order) -> None:
@@ -284,12 +295,50 @@ def enclose(order: Order) -> None:
     if host:
         checked(libc.sethostname(host, len(host)), "set the host name")
     mount("none", "/", RECURSIVE | PRIVATE)
-    for each in order["mounts"]:
-        try:
-            place(each, order["staging"])
-        except OSError:
-            if not each.get("optional"):
-                raise
+    folder, staging = os.path.split(order["staging"])
+    early, late = in_turn(order["mounts"], folder)
+    for each in early:
+        place_if_needed(each, order["staging"])
+    if not late:
+        return
+    with contextlib.suppress(OSError):
+        os.chdir(order["cwd"])
+    staging = os.path.join(held(folder), staging)
+    for each in [{**each, "source": held(each["source"])} for each in late]:
+        place_if_needed(each, staging)
+
+
+def in_turn(mounts: list[Order], folder: str) -> tuple[list[Order], list[Order]]:
+    """Mounts that hide nothing which others need; and those that do, and theirs.
+
+    A volume at ``/tmp`` hides a pod's folder that is somewhere below.
+    """
+    needed = [folder, *(each["source"] for each in mounts if each["source"])]
+    hiding = {
+        each["target"]
+        for each in mounts
+        if any(is_below(path, each["target"]) for path in needed)
+    }
+    late = [each for each in mounts if any(is_below(each["target"], t) for t in hiding)]
+    return [each for each in mounts if each not in late], late
+
+
+def is_below(path: str, folder: str) -> bool:
+    outer = os.path.realpath(folder).rstrip("/")
+    return f"{os.path.realpath(path)}/".startswith(f"{outer}/")
+
+
+def held(path: str) -> str:
+    """A name for a file or folder, also when something is mounted over it."""
+    return f"/proc/self/fd/{os.open(path, os.O_PATH)}" if path else ""
+
+
+def place_if_needed(wanted: Order, staging: str) -> None:
+    try:
+        place(wanted, staging)
+    except OSError:
+        if not wanted.get("optional"):
+            raise
 
 
 def enter_namespaces() -> None:
