@@ -19,6 +19,7 @@ from tests.differential.scenario import (
     JSON_PATCH,
     MERGE,
     STRATEGIC,
+    Run,
     compared,
     encode,
 )
@@ -31,6 +32,8 @@ MAPS = frozenset(
     "annotations binaryData data labels limits nodeSelector requests selector".split()
 )
 LISTS = ("args", "containers", "env", "externalIPs", "finalizers", "ports", "volumes")
+TEXTS = frozenset({"args", "externalIPs", "finalizers"})
+"""Those of them whose items have no keys."""
 _names = itertools.count()
 
 Write = dict[str, Any]
@@ -153,12 +156,19 @@ def _direct(body: Any, count: int, random: Any) -> Any:
             place["$retainKeys"] = [key for key in place if not key.startswith("$")]
         elif lists and sort == 2:
             key = random.choice(lists)
-            place[f"$setElementOrder/{key}"] = _order(place[key])
+            if key not in TEXTS or not any(map(_panics, place[key])):
+                place[f"$setElementOrder/{key}"] = _order(place[key])
         elif lists:
             key = random.choice(lists)
             if not any(isinstance(each, dict) for each in place[key]):
                 _delete_first(place, key)
     return body
+
+
+def _panics(item: Any) -> bool:
+    """Whether an item of a list without keys makes a real server panic when it puts
+    the list in order: then it hangs up, and there is nothing to compare."""
+    return item is None or isinstance(item, (dict, list))
 
 
 def _delete_first(place: Plain, key: str) -> None:
@@ -205,13 +215,21 @@ class Pair:
         """In words, where the servers differ in what they make of a history.
 
         They are asked twice then: a message may show managed fields, whose order is
-        another where a second ends between two writes.
+        another where a second ends between two writes; and a write that comes before
+        the last one is in the real server's cache may warn of what was there before.
         """
-        return self._differences(kind, history) and self._differences(kind, history)
+        return self._differences(kind, history, settled=False) and self._differences(
+            kind, history, settled=True
+        )
 
-    def _differences(self, kind: Fuzzed, history: list[Write]) -> list[str]:
+    def _differences(
+        self, kind: Fuzzed, history: list[Write], *, settled: bool
+    ) -> list[str]:
         name = f"f{next(_names)}"
-        found = [_played(wire, kind, name, history) for wire in (self.here, self.there)]
+        found = [
+            _played(wire, kind, name, history, settled=settled)
+            for wire in (self.here, self.there)
+        ]
         self.requests += len(found[0])
         if kind.plural == "services":  # the addresses are few
             for wire in (self.here, self.there):
@@ -232,7 +250,10 @@ def _delete(wire: Wire, name: str) -> None:
     wire.send("DELETE", path)
 
 
-def _played(wire: Wire, kind: Fuzzed, name: str, history: list[Write]) -> list[Plain]:
+def _played(
+    wire: Wire, kind: Fuzzed, name: str, history: list[Write], *, settled: bool
+) -> list[Plain]:
+    run = Run(wire, NAMESPACE)
     numbers = Numbers()
     told, live = [], None
     for write in history:
@@ -247,6 +268,8 @@ def _played(wire: Wire, kind: Fuzzed, name: str, history: list[Write]) -> list[P
         told.append({"asked": shown, **normal.answer(reply, numbers)})
         if reply.status in (200, 201):
             live = reply.obj
+        if settled:
+            run.settle(f"{kind.plural}/{name}", reply)
     return told
 
 

@@ -145,6 +145,17 @@ class Run:
         query = f"{glue}fieldManager={manager}" + ("&force=true" if force else "")
         return self("PATCH", target + query, body, media=APPLY)
 
+    def settle(self, target: str, reply: Reply) -> None:
+        """Wait until the next write to an object starts from what this one left.
+
+        A real server tries a write on the object in its watch cache, which lags behind,
+        and again on the stored one if that was another: but what the first try warned
+        of is told all the same. A read of at least some version waits for the cache.
+        """
+        if reply.status in (200, 201):
+            version = reply.obj["metadata"]["resourceVersion"]
+            self.prepare("GET", f"{target}?resourceVersion={version}")
+
     def watch(
         self,
         target: str,

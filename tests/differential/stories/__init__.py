@@ -2,6 +2,7 @@
 
 from tests.differential.stories import (
     applying,
+    asking,
     changing,
     creating,
     deleting,
@@ -15,6 +16,7 @@ from tests.differential.stories import (
 
 __all__ = [
     "applying",
+    "asking",
     "changing",
     "creating",
     "deleting",

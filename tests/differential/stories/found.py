@@ -327,3 +327,15 @@ def an_object_that_loses_its_name_is_not_warned_of_its_owners(do: Run) -> None:
     for value in (meta, {**meta, "name": "a"}):
         add = {"op": "add", "path": "/metadata", "value": value}
         do.patch("deployments/a", [add], JSON_PATCH)
+
+
+@scenario
+def an_order_of_what_is_no_object_is_refused(do: Run) -> None:
+    do.create("pods", sample("pods"))
+    items: list[Any] = [None, "x", 1, ["a"], {}, {"name": "main"}]
+    for one in items:
+        for other in items:
+            spec = {"containers": [one], "$setElementOrder/containers": [other]}
+            do.patch("pods/a?dryRun=All", {"spec": spec}, STRATEGIC)
+    spec = {"containers": [], "$setElementOrder/containers": [{"name": "main"}, None]}
+    do.patch("pods/a?dryRun=All", {"spec": spec}, STRATEGIC)

@@ -73,7 +73,8 @@ def _stricter(do: Run) -> str:
     do.prepare("POST", crds, _defined("ratchets", strict=False))
     trial = {**NAME, "spec": {**STORED, "tags": ["none"]}}
     _until(do, f"{group}?dryRun=All", trial, 201)
-    do("POST", group, {**NAME, "spec": {**STORED, "grows": 3}})
+    made = do("POST", group, {**NAME, "spec": {**STORED, "grows": 3}})
+    do.settle(f"{group}/a", made)
     crd = do.prepare("GET", f"{crds}/ratchets.{GROUP}").obj
     crd["spec"]["versions"] = _defined("ratchets", strict=True)["spec"]["versions"]
     do.prepare("PUT", f"{crds}/ratchets.{GROUP}", crd)
@@ -108,16 +109,18 @@ def what_was_bad_before_may_stay_bad(do: Run) -> None:
         {"added": None},
     ]
     for change in changes:
-        do.patch(one, {"spec": change})
+        do.settle(one, do.patch(one, {"spec": change}))
     for change in changes:
         do.patch(f"{one}?dryRun=All", {"metadata": {"labels": {"a": "b"}}})
         do.patch(f"{one}?dryRun=All", {"spec": change})
     do.patch(one, [{"op": "add", "path": "/spec/tags/0", "value": "bad"}], JSON_PATCH)
-    do.apply(one, {**NAME, "spec": {"name": "toolong", "added": "a"}}, force=True)
+    intent = {**NAME, "spec": {"name": "toolong", "added": "a"}}
+    do.settle(one, do.apply(one, intent, force=True))
     do.apply(one, {**NAME, "spec": {"size": 60}}, "bob", force=True)
     do("POST", group, {**NAME, "metadata": {"name": "b"}, "spec": STORED})
     now = do.get(one)
-    do("PUT", one, {**now, "spec": {**now["spec"], "grows": 4}})
+    grown = {**now, "spec": {**now["spec"], "grows": 4}}
+    do.settle(one, do("PUT", one, grown))
     do("PUT", one, {**now, "spec": {}})
     do.prepare("DELETE", f"/apis/apiextensions.k8s.io/v1/{_CRD}")
 
