@@ -8,5 +8,9 @@ from __future__ import annotations
 
 import hypothesis
 
-hypothesis.settings.register_profile("trimtab", deadline=None)
+hypothesis.settings.register_profile(
+    "trimtab",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("trimtab")

@@ -318,7 +318,7 @@ async def test_silence_is_cut_and_is_a_problem_until_the_server_speaks(
     async with running(informer):
         text = await eventually(lambda: problem_of(informer))
         assert "silent" in text
-        server.always(by_kind(watch=watching(bookmark("9"))))
+        server.always(by_kind(list=listing(item("a")), watch=watching(bookmark("9"))))
         await eventually(lambda: not problem_of(informer))
     assert asked(server)[:3] == ["list", "watch", "watch"]
 

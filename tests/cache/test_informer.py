@@ -132,7 +132,7 @@ async def test_nothing_is_left_when_it_is_cancelled(
         await informer.wait_synced()
         await eventually(lambda: client.statistics().streams_open == 2)
     assert client.statistics().streams_open == 0
-    assert asyncio.all_tasks() == before
+    assert asyncio.all_tasks() <= before
 
 
 # Scopes

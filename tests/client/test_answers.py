@@ -123,6 +123,19 @@ async def test_an_error_in_another_form_keeps_its_status(
     tells_well(caught.value)
 
 
+async def test_a_path_that_the_server_does_not_have_is_a_kind_to_install(
+    server: FaultServer, client: Client
+) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.answer(404, b"404 page not found\n")
+
+    server.always(handler)
+    with pytest.raises(NotFound, match="no such kind: install its CRD") as caught:
+        await client.get(ConfigMap, "one")
+    assert caught.value.reason == ""  # unlike that of an object that is not there
+    tells_well(caught.value)
+
+
 async def test_the_code_on_the_wire_wins_over_the_one_in_the_body(
     server: FaultServer, client: Client
 ) -> None:

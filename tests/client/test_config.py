@@ -187,7 +187,7 @@ def test_a_name_that_names_nothing_is_an_error_where_it_stands(tmp_path: Path) -
     assert f"{path}: contexts[0].context.cluster is missing" in refusal(path)
     path = kubeconfig(tmp_path)
     assert refusal(path, context="gone") == (
-        'The arguments of load: context names "gone", but no context has that name in '
+        'The arguments: context names "gone", but no context has that name in '
         f"{path}; add it or correct the name."
     )
     assert f'cluster names "gone", but no cluster has that name in {path}' in refusal(
@@ -298,9 +298,7 @@ def test_a_namespace_that_cannot_be_is_refused(tmp_path: Path) -> None:
     assert refusal(path).startswith(
         f"{path}: contexts[0].context.namespace cannot name a namespace"
     )
-    assert "The arguments of load: namespace cannot name" in refusal(
-        path, namespace="../x"
-    )
+    assert "The arguments: namespace cannot name" in refusal(path, namespace="../x")
 
 
 async def test_files_beside_the_kubeconfig_are_found_from_anywhere(

@@ -169,19 +169,27 @@ READS_AND_WRITES = pytest.mark.parametrize("verb", ["get", "create"])
 @READS_AND_WRITES
 @pytest.mark.parametrize("name", FAULTS)
 async def test_a_fault_has_a_name_and_an_end_and_leaves_no_connection(
-    server: FaultServer, connect: Connect, name: str, verb: str
+    connect: Connect, name: str, verb: str
 ) -> None:
     fault = FAULTS[name]
     expected = fault.read if verb == "get" else fault.write
-    client = connect(body_limit=MiB, compression=True)
-    await client.get(ConfigMap, "one")  # so that a short deadline is all for the fault
-    server.always(fault.handler)
-    with ends_within(fault.deadline), pytest.raises(expected) as caught:
-        await ask(client, verb, deadline=fault.deadline)
-    if expected is not TransportError:  # the table says exactly which one
-        assert type(caught.value) is expected
+    for patience in (fault.deadline, 10.0):
+        async with FaultServer() as server:
+            client = connect(server.config(), body_limit=MiB, compression=True)
+            await client.get(ConfigMap, "one")  # a short deadline is for the fault
+            server.always(fault.handler)
+            with ends_within(patience), pytest.raises(TrimtabError) as caught:
+                await ask(client, verb, deadline=patience)
+            came = len(server.requests) > 1
+            if came:
+                await adds_up(server, client)
+            await client.close()
+        if came:
+            break  # else the machine stood still for all of a short deadline
+    # The table says exactly which one.
+    assert isinstance(caught.value, expected)
+    assert expected is TransportError or type(caught.value) is expected
     tells_well(caught.value)
-    await adds_up(server, client)
 
 
 async def adds_up(server: FaultServer, client: Client) -> None:

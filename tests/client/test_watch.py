@@ -305,12 +305,12 @@ async def test_a_watch_that_trickles_within_its_idle_time_is_alive(
         await exchange.begin_chunks()
         for start in range(0, len(line), 12):
             await exchange.chunk(line[start : start + 12])
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.15)
         await exchange.chunk(b"")
 
     server.play(handler)
     # Longer in all than the idle time, and never silent for as long.
-    assert len(await collect(client.watch(ConfigMap, idle=1.0))) == 1
+    assert len(await collect(client.watch(ConfigMap, idle=1.2))) == 1
 
 
 async def test_a_watch_that_does_not_begin_costs_its_deadline(
@@ -326,12 +326,12 @@ async def test_the_deadline_is_for_the_beginning_only(
 ) -> None:
     async def handler(exchange: Exchange) -> None:
         await exchange.begin_chunks()
-        await asyncio.sleep(0.8)
+        await asyncio.sleep(1.4)
         await exchange.chunk(json.dumps(THREE[0]).encode() + b"\n")
         await exchange.chunk(b"")
 
     server.play(handler)
-    assert len(await collect(client.watch(ConfigMap, deadline=0.6))) == 1
+    assert len(await collect(client.watch(ConfigMap, deadline=1.2))) == 1
 
 
 async def test_an_event_without_end_costs_at_most_the_cap(

@@ -171,19 +171,22 @@ async def test_events_that_were_handed_out_are_not_kept(
 async def test_a_reader_that_is_slow_does_not_make_a_watch_silent(
     server: FaultServer, client: Client
 ) -> None:
+    go = asyncio.Event()
+
     async def handler(exchange: Exchange) -> None:
         await exchange.events([event("ADDED", item("a"))], end=False)
-        await asyncio.sleep(0.8)
+        await go.wait()
         line = json.dumps(event("ADDED", item("b"))).encode() + b"\n"
         await exchange.chunk(line)
         await exchange.hang()
 
     server.play(handler)
-    async with client.watch(ConfigMap, idle=0.5) as watch:
+    async with client.watch(ConfigMap, idle=0.8) as watch:
         await anext(watch)
-        await asyncio.sleep(0.6)  # nobody waits, so nobody is kept waiting
+        await asyncio.sleep(0.9)  # nobody waits, so nobody is kept waiting
+        go.set()
         assert await name_of_next(watch) == "b"
-        with ends_within(0.5), pytest.raises(Stalled):
+        with ends_within(0.8), pytest.raises(Stalled):
             await anext(watch)
 
 

@@ -69,10 +69,13 @@ async def ports() -> None:
         for port in PORTS:
             with socket.socket() as tried:
                 tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                tried.bind(("", port))
+                try:
+                    tried.bind(("", port))
+                except OSError:
+                    return False
         return True
 
-    await eventually(free, within=20, describe=f"the ports {PORTS} are free")
+    await eventually(free, within=40, describe=f"the ports {PORTS} are free")
 
 
 @pytest.fixture

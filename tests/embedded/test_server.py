@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from tests.embedded.worlds import config_map
+from tests.ports import unused_port
 from trimtab.client import Client, Config, load
 from trimtab.client.credentials import Static, bearer
 from trimtab.client.errors import NotFound, TrimtabError, Unreachable
@@ -160,8 +161,7 @@ async def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 async def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
     """The lock and the port are free again."""
-    with bind("127.0.0.1", 0) as free:
-        port = free.getsockname()[1]
+    port = unused_port()
     kubeconfig = tmp_path / "nowhere" / "kubeconfig"
     with pytest.raises(TrimtabError):
         async with Server(data=tmp_path, port=port, kubeconfig=kubeconfig):

@@ -190,6 +190,6 @@ async def test_a_request_that_does_not_end_is_cut_off_by_a_stop() -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
         await server.listener.close(seconds=0.2)
-        assert loop.time() - began < 2.0
+        assert loop.time() - began < 10.0
         assert not server.listener.connections
         writer.transport.abort()

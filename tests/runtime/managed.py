@@ -28,7 +28,8 @@ async def main(kubeconfig: str, namespace: str) -> None:
         print(site.metadata.name, flush=True)
 
     async with Client(load(kubeconfig=kubeconfig, namespace=namespace)) as client:
-        manager = manager_of(app, kubeconfig, client, options=options(namespace))
+        quick = options(namespace, duration=3.0)
+        manager = manager_of(app, kubeconfig, client, options=quick)
         with Signals(manager.stop):
             await manager.run()
 

@@ -60,14 +60,16 @@ def here(namespace: str) -> Scope:
     return Scope(namespaces=(namespace,))
 
 
-def options(namespace: str, *, name: str = "test", **others: Any) -> ManagerOptions:
-    """Any port, and a lease that is quickly lost."""
+def options(
+    namespace: str, *, name: str = "test", duration: float = 15.0, **others: Any
+) -> ManagerOptions:
+    """Any port, and a lease that a busy machine does not lose."""
     lease = LeaseOptions(
         name=name,
         namespace=namespace,
         identity=f"{name}-{Random().getrandbits(32)}",
-        duration=3.0,
-        renew_deadline=2.0,
+        duration=duration,
+        renew_deadline=duration * 2 / 3,
         retry=0.3,
     )
     return ManagerOptions(**{"port": 0, "lease": lease, **others})
@@ -106,7 +108,7 @@ async def running(
             yield manager
         finally:
             manager.stop()
-            async with asyncio.timeout(6):
+            async with asyncio.timeout(20):
                 await asyncio.wait([task])
 
 

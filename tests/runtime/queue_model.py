@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from trimtab.runtime import Cause, Entry
@@ -107,7 +109,8 @@ class Model:
             self.failures[key] = self.failures.get(key, 0) + 1
             held = self.failures[key] >= self.limit
         if held and not woken:
-            assert pause == self.cooldown
+            # The difference of two moments, which rounds.
+            assert math.isclose(pause, self.cooldown)
             self.open.add(key)
         elif after is not None and again is None:
             assert pause == max(0.0, now + after - now)

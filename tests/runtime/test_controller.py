@@ -25,6 +25,7 @@ async def test_a_handler_that_something_else_cancelled_has_failed_and_no_more(
 ) -> None:
     app = Operator("shops", leader=False)
     calls: list[str] = []
+    looked = asyncio.Event()
 
     @app.reconciles(Shop, scope=here(namespace), concurrency=1)
     async def wait(site: Shop, ctx: Context) -> None:
@@ -33,16 +34,18 @@ async def test_a_handler_that_something_else_cancelled_has_failed_and_no_more(
             gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             gone.cancel()
             await gone
+        await looked.wait()  # before what is said of the first is said of the next
 
     async with running(app, cluster, client) as manager:
         await client.create(shop("corner"))
-        await eventually(lambda: calls == ["corner"])
-        last = manager.controllers[0].history.of((namespace, "corner"))
+        history = manager.controllers[0].history
+        last = await eventually(lambda: history.of((namespace, "corner")))
         assert last is not None
         assert (last.outcome, last.error) == (
             "error",
-            "the handler was cancelled by what it waited for",
+            "RuntimeError: the handler was cancelled by what it waited for",
         )
+        looked.set()
         await client.create(shop("other"))
         await eventually(lambda: calls.count("corner") == 2 and "other" in calls)
 
@@ -64,7 +67,7 @@ async def test_a_handler_that_swallows_its_end_ends_all_the_same(
     await client.create(shop("corner"))
     async with running(app, cluster, client, drain=0.2):
         await eventually(lambda: said == ["began"])
-        thief = {"holderIdentity": "thief", "leaseDurationSeconds": 1}
+        thief = {"holderIdentity": "thief", "leaseDurationSeconds": 60}
         await client.patch(Lease, "test", {"spec": thief})
         await eventually(lambda: said == ["began", "swallowed"])
         await client.patch(Lease, "test", {"spec": {"holderIdentity": ""}})

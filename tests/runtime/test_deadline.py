@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from trimtab.runtime.deadline import Deadline
+from trimtab.testing import virtual_time
 
 
 def deadline() -> Deadline:
@@ -25,6 +26,7 @@ async def test_work_that_takes_too_long_is_cancelled() -> None:
     await asyncio.sleep(0)  # and the task goes on
 
 
+@virtual_time
 async def test_each_piece_of_work_has_its_own_time() -> None:
     mine = deadline()
     for _ in range(5):

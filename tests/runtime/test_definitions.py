@@ -68,6 +68,16 @@ def test_what_cannot_run_is_refused_when_it_is_declared(
     assert is_one_sentence(str(caught.value))
 
 
+@pytest.mark.parametrize("wrong", ["ConfigMap", Scope, ConfigMap()])
+def test_what_is_no_kind_is_refused_by_its_name(wrong: Any) -> None:
+    for others in ({"owns": [wrong]}, {"owns": [Owned(kind=wrong)]}):
+        with pytest.raises(TypeError, match="is no kind") as caught:
+            declare(**others)
+        assert is_one_sentence(str(caught.value))
+    with pytest.raises(TypeError, match="is no kind"):
+        Operator("shops").reconciles(wrong, scope=EVERYWHERE)
+
+
 def test_namespaces_of_a_kind_that_has_none_are_refused() -> None:
     app = Operator("shops")
     with pytest.raises(ValueError, match="Namespace"):

@@ -151,7 +151,7 @@ async def test_stopping_ends_in_time_though_the_server_is_away(
         made.event(pod("two"), "Normal", "Started", "hello")
         await eventually(lambda: made.statistics().pending == 1)
         began = clock()
-    assert clock() - began < 2.0
+    assert clock() - began < 10.0
     statistics = made.statistics()
     assert (statistics.pending, statistics.written, statistics.dropped) == (0, 0, 2)
 

@@ -17,6 +17,7 @@ from tests.embedded.worlds import in_process
 from tests.runtime.relay import Relay
 from tests.runtime.replicas import (
     DURATION,
+    LASTING,
     MARGIN,
     NAME,
     RENEW_DEADLINE,
@@ -30,7 +31,7 @@ from tests.runtime.replicas import (
 from trimtab.api.times import MicroTime
 from trimtab.client import Client
 from trimtab.client.errors import NotFound
-from trimtab.kinds import Lease
+from trimtab.kinds import Lease, LeaseSpec
 from trimtab.runtime.fence import NotLeader
 from trimtab.runtime.leadership import Leadership, State
 from trimtab.testing import Cluster, eventually
@@ -75,7 +76,7 @@ async def steal(client: Client, who: str, **spec: Any) -> Lease:
 async def test_one_of_two_replicas_leads_and_the_other_waits(
     client: Client, replica: Callable[..., Local]
 ) -> None:
-    first, second = replica("first"), replica("second")
+    first, second = (replica(who, **LASTING) for who in ("first", "second"))
     async with running(first, second):
         await eventually(lambda: first.leads or second.leads)
         leader, other = (first, second) if first.leads else (second, first)
@@ -92,26 +93,24 @@ async def test_one_of_two_replicas_leads_and_the_other_waits(
             other.leadership.fence.check(0.0)
         lease = await lease_of(client)
         assert lease.spec.holderIdentity == who
-        assert (lease.spec.leaseDurationSeconds, lease.spec.leaseTransitions) == (2, 0)
+        assert (lease.spec.leaseDurationSeconds, lease.spec.leaseTransitions) == (60, 0)
         assert leader.leadership.statistics().last_renewed is not None
     assert leader.changes == [True, False]
     assert not [each for each in threading.enumerate() if "lease" in each.name]
 
 
-async def test_a_graceful_stop_hands_over_in_under_a_second(
+async def test_a_graceful_stop_hands_over_and_nobody_waits_for_the_leases_end(
     client: Client, replica: Callable[..., Local]
 ) -> None:
-    first, second = replica("first"), replica("second")
+    first, second = (replica(who, **LASTING) for who in ("first", "second"))
     async with running(first):
         await comes_to_lead(first)
         async with running(second):
             await eventually(lambda: second.leadership.statistics().holder == "first")
             started = clock()
             await first.leadership.stop()
-            stopped = clock()
             await comes_to_lead(second)
-            assert clock() - started < 1.0
-            assert stopped - started < 1.0
+            assert clock() - started < RETRY + MARGIN
             assert not first.fences[0].valid
             assert (await lease_of(client)).spec.leaseTransitions == 1
     released = (await lease_of(client)).spec
@@ -141,7 +140,7 @@ async def test_work_that_ends_on_a_stop_may_still_write(
 async def test_nobody_contends_again_before_the_old_work_has_ended(
     client: Client, replica: Callable[..., Local]
 ) -> None:
-    leader, thread_may_end = replica("leader"), threading.Event()
+    leader, thread_may_end = replica("leader", **LASTING), threading.Event()
 
     async def ending() -> None:
         assert not leader.fences[0].valid, "it was cancelled before it was revoked"
@@ -171,6 +170,13 @@ async def test_a_leader_that_is_cut_off_loses_it_before_another_leads(
 ) -> None:
     async with Relay(cluster.server) as relay:
         far, near = replica("far", server=relay.server), replica("near")
+        lead, lost = near.lead, list[bool]()
+
+        async def leads() -> None:
+            lost.append(not far.fences[0].valid)
+            await lead()
+
+        near.lead = leads  # type: ignore[method-assign]
         async with running(far):
             await comes_to_lead(far)
             async with running(near):
@@ -178,11 +184,11 @@ async def test_a_leader_that_is_cut_off_loses_it_before_another_leads(
                 relay.cut()
                 began = clock()
                 await eventually(lambda: not far.leads)
-                assert not near.leads
                 assert clock() - began < RENEW_DEADLINE + MARGIN
                 await eventually(lambda: far.state is State.CONTENDING)
                 await comes_to_lead(near)
                 assert clock() - began < DURATION + RETRY + MARGIN
+                assert lost == [True]
                 relay.mend()
                 await eventually(lambda: far.leadership.statistics().holder == "near")
                 assert not far.leads
@@ -192,19 +198,25 @@ async def test_a_leader_that_is_cut_off_loses_it_before_another_leads(
 
 
 async def test_a_slow_server_costs_nobody_the_lease(
-    cluster: Cluster, replica: Callable[..., Local]
+    cluster: Cluster, client: Client, replica: Callable[..., Local]
 ) -> None:
     async with Relay(cluster.server) as relay:
-        slow, other = replica("slow", server=relay.server), replica("other")
+        slow = replica("slow", server=relay.server, **LASTING)
+        other = replica("other", **LASTING)
         async with running(slow):
             await comes_to_lead(slow)
             relay.delay = 0.25
             async with running(other):
-                until = clock() + DURATION + RETRY + 0.5
-                while clock() < until:
-                    assert slow.leads
-                    assert not other.leads
-                    await asyncio.sleep(0.05)
+                seen = set[object]()
+
+                async def is_renewed() -> bool:
+                    seen.add((await lease_of(client)).spec.renewTime)
+                    return len(seen) > 3
+
+                await eventually(is_renewed)
+                assert slow.leads
+                assert len(slow.fences) == 1
+                assert not other.fences
             relay.delay = 0.0
 
 
@@ -223,16 +235,18 @@ async def test_a_busy_loop_keeps_the_lease(replica: Callable[..., Local]) -> Non
 async def test_a_stuck_loop_loses_the_lease_and_contends_again(
     client: Client, replica: Callable[..., Local]
 ) -> None:
-    leader = replica("leader", stuck=0.5)
+    leader, looked = replica("leader", stuck=0.5), asyncio.Event()
+    leader.ending = looked.wait  # type: ignore[assignment]  # before it contends again
     async with running(leader):
-        await comes_to_lead(leader)
+        await eventually(lambda: leader.fences)
         time.sleep(1.5)
         with pytest.raises(NotLeader, match=r"has been stuck for \d+ s"):
             leader.fences[0].check(0.0)
         spec = (await lease_of(client)).spec
         assert spec.renewTime is not None
         assert (datetime.now(UTC) - spec.renewTime).total_seconds() > 0.5
-        await eventually(lambda: len(leader.fences) == 2)
+        looked.set()
+        await eventually(lambda: len(leader.fences) >= 2)
         await comes_to_lead(leader)
 
 
@@ -240,7 +254,7 @@ async def test_a_stuck_loop_loses_the_lease_and_contends_again(
 async def test_what_others_do_to_the_lease_object_costs_nobody_the_lease(
     client: Client, replica: Callable[..., Local], what: str
 ) -> None:
-    leader, other = replica("leader"), replica("other")
+    leader, other = (replica(who, **LASTING) for who in ("leader", "other"))
     async with running(leader):
         await comes_to_lead(leader)
         async with running(other):
@@ -288,12 +302,11 @@ async def test_an_elector_like_client_go_is_respected_until_it_dies(
     async with running(ours):
         for number in range(8):
             await asyncio.sleep(0.35)
-            renewed = f"2001-01-01T00:00:{number:02}.000000Z"
+            renewed, died = f"2001-01-01T00:00:{number:02}.000000Z", clock()
             await client.patch(Lease, NAME, {"spec": {"renewTime": renewed}})
             assert not ours.fences
-        died = clock()
         await comes_to_lead(ours)
-        assert 2.0 - RETRY <= clock() - died <= 2.0 + RETRY + MARGIN
+        assert 2.0 <= clock() - died <= 2.0 + RETRY + MARGIN
         assert (await lease_of(client)).spec.leaseTransitions == 8
 
 
@@ -304,12 +317,18 @@ async def test_an_elector_like_client_go_sees_ours_alive_and_then_free(
     async with running(ours):
         await comes_to_lead(ours)
         first = (await lease_of(client)).spec
-        await asyncio.sleep(first.leaseDurationSeconds or 0)
-        second = (await lease_of(client)).spec
+        assert first.renewTime is not None
+
+        async def renewed() -> LeaseSpec | None:
+            found = (await lease_of(client)).spec
+            return found if found.renewTime != first.renewTime else None
+
+        within = (first.leaseDurationSeconds or 0) + MARGIN
+        second = await eventually(renewed, within=within)
+        assert second is not None
+        assert second.renewTime is not None
         assert second.holderIdentity == "ours"
         assert second.acquireTime == first.acquireTime
-        assert second.renewTime is not None
-        assert first.renewTime is not None
         assert second.renewTime > first.renewTime
         await ours.leadership.stop()
     assert not (await lease_of(client)).spec.holderIdentity
@@ -387,14 +406,15 @@ async def test_a_bug_of_ours_ends_the_run_and_closes_the_fence(
 
 
 async def test_all_of_it_can_run_in_one_loop() -> None:
-    threads = threading.active_count()
+    threads = set(threading.enumerate())
     async with in_process() as world:
         one, two = (
-            Local(world.connect, quick("default", who), thread=False) for who in "ab"
+            Local(world.connect, quick("default", who, **LASTING), thread=False)
+            for who in "ab"
         )
         async with running(one):
             await comes_to_lead(one)
             async with running(two):
-                assert threading.active_count() == threads
+                assert set(threading.enumerate()) <= threads
                 await one.leadership.stop()
-                await comes_to_lead(two, within=1.0)
+                await comes_to_lead(two)

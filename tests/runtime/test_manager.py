@@ -23,7 +23,7 @@ from tests.runtime.operating import (
     shop,
 )
 from tests.runtime.relay import Relay
-from tests.runtime.replicas import connecting
+from tests.runtime.replicas import MARGIN, connecting
 from tests.runtime.test_endpoints import Reply, get
 from trimtab import Client, Context, Metadata, Operator, Resource, crd
 from trimtab.cache.options import FeedOptions
@@ -32,6 +32,8 @@ from trimtab.kinds import Event, Lease
 from trimtab.runtime.manager import Manager
 from trimtab.testing import Cluster, eventually
 
+PROMPT = 10.0
+"""Seconds in which a busy machine does what takes a moment."""
 FAMILIES = (
     *("queue_depth", "queue_oldest_seconds", "reconciles_total", "reconcile_seconds"),
     *("writes_total", "writes_skipped_total", "reconcile_writes", "cache_objects"),
@@ -70,7 +72,7 @@ async def stopped(manager: Manager, task: asyncio.Task[None]) -> float:
     """Stop it; how long that took."""
     began = seconds()
     manager.stop()
-    await asyncio.wait_for(task, 10)
+    await asyncio.wait_for(task, 30)
     return seconds() - began
 
 
@@ -114,7 +116,7 @@ async def test_it_is_ready_while_it_follows_the_server(
         )
         await client.delete(definitions, crd(Market)["metadata"]["name"])
         await eventually(lambda: answers(500), within=20)
-        assert await stopped(manager, task) < 5
+        assert await stopped(manager, task) < PROMPT
 
 
 async def test_a_watch_that_is_half_open_turns_readiness_red(
@@ -198,7 +200,7 @@ async def test_what_is_in_hand_is_finished_and_told_and_nothing_new_is_begun(
         task = group.create_task(manager.run())
         await eventually(lambda: seen == ["began"])
         asyncio.get_running_loop().call_later(0.1, go_on.set)
-        assert await stopped(manager, task) < 2
+        assert await stopped(manager, task) < PROMPT
     assert seen == ["began", "ended"]
     found = [each async for each in client.list(Shop, namespace=namespace)]
     assert sum(each.status.conditions.is_true("Ready") for each in found) == 1
@@ -216,7 +218,7 @@ async def test_it_ends_in_time_though_a_handler_does_not(
 
     def block(site: Shop, ctx: Context) -> None:
         began.set()
-        door.wait(20)
+        door.wait(50)
 
     async def hang(site: Shop, ctx: Context) -> None:
         began.set()
@@ -230,7 +232,7 @@ async def test_it_ends_in_time_though_a_handler_does_not(
         async with asyncio.TaskGroup() as group:
             task = group.create_task(manager.run())
             await eventually(began.is_set)
-            assert await stopped(manager, task) < 3
+            assert await stopped(manager, task) < PROMPT
     finally:
         door.set()
     if leader:
@@ -253,7 +255,7 @@ async def test_it_ends_at_once_before_its_caches_are_complete(
         task = group.create_task(manager.run())
         assert manager.leadership is not None
         await eventually(lambda: manager.leadership and manager.leadership.is_leader)
-        assert await stopped(manager, task) < 1.5
+        assert await stopped(manager, task) < PROMPT
 
 
 async def test_another_replica_leads_at_once_when_one_stops(
@@ -262,15 +264,16 @@ async def test_another_replica_leads_at_once_when_one_stops(
     first: list[str] = []
     second: list[str] = []
     await client.create(shop("corner"))
-    async with running(looking(namespace, first), cluster, client) as one:
+    old, new = looking(namespace, first), looking(namespace, second)
+    async with running(old, cluster, client, duration=60.0) as one:
         await eventually(lambda: first)
-        async with running(looking(namespace, second), cluster, client):
+        async with running(new, cluster, client, duration=60.0):
             assert second == []
             one.stop()
             began = seconds()
             await eventually(lambda: second == ["corner"])
-            # One second, and what a busy machine may take.
-            assert seconds() - began < 1.5
+            # Its lease would last for longer.
+            assert seconds() - began < PROMPT
     assert first == ["corner"]
 
 
@@ -282,13 +285,14 @@ async def test_another_replica_leads_when_one_is_killed(
         assert one.stdout is not None
         assert await asyncio.wait_for(one.stdout.readline(), 20) == b"corner\n"
         seen: list[str] = []
-        async with running(looking(namespace, seen), cluster, client) as manager:
+        app = looking(namespace, seen)
+        async with running(app, cluster, client, duration=3.0) as manager:
             one.send_signal(signal.SIGKILL)
             began = seconds()
-            await eventually(lambda: seen == ["corner"])
+            await eventually(lambda: seen == ["corner"], within=20)
             lease = manager.leadership.options if manager.leadership else None
             assert lease is not None
-            assert seconds() - began < lease.duration + lease.retry + 1.5
+            assert seconds() - began < lease.duration + lease.retry + MARGIN
 
 
 async def test_work_that_needs_no_leader_runs_in_every_replica(
@@ -337,7 +341,7 @@ async def test_a_lost_lease_ends_the_work_which_begins_again_when_it_is_won(
     await client.create(shop("corner"))
     async with running(app, cluster, client, drain=0.2) as manager:
         await eventually(lambda: said == ["began"])
-        thief = {"holderIdentity": "thief", "leaseDurationSeconds": 1}
+        thief = {"holderIdentity": "thief", "leaseDurationSeconds": 60}
         await client.patch(Lease, "test", {"spec": thief})
         await eventually(lambda: said == ["began", "cancelled"])
         await client.patch(Lease, "test", {"spec": {"holderIdentity": ""}})

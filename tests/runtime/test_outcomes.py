@@ -14,10 +14,11 @@ from trimtab import Context, Retry, Terminal
 from trimtab.client.errors import Conflict, Details, NotFound, TransportError
 from trimtab.runtime.fence import NotLeader
 from trimtab.runtime.lanes import Entry
-from trimtab.runtime.outcomes import settle
+from trimtab.runtime.outcomes import settle, told
 from trimtab.runtime.queue import Queue
 from trimtab.runtime.reconcile import Cause
 from trimtab.runtime.workqueue import WorkQueue
+from trimtab.testing import virtual_time
 
 KEY = ("town", "corner")
 
@@ -57,6 +58,7 @@ async def settled(waiting: WorkQueue, error: Exception) -> tuple[str, float | No
         (RuntimeError("no roof"), "error", 0.0, 0.2),
     ],
 )
+@virtual_time
 async def test_what_may_go_well_next_time_is_tried_again(
     error: Exception, outcome: str, soonest: float, latest: float
 ) -> None:
@@ -84,6 +86,7 @@ async def test_what_is_of_no_use_waits_for_a_change() -> None:
     assert await settled(waiting, Terminal("we sell no tea")) == ("terminal", None)
 
 
+@virtual_time
 async def test_who_never_wins_against_others_waits_for_longer_and_longer() -> None:
     waiting = queue()
     pauses = []
@@ -94,3 +97,18 @@ async def test_who_never_wins_against_others_waits_for_longer_and_longer() -> No
         pauses.append(pause)
     assert pauses[0] <= 0.05
     assert pauses[-1] > 3 * pauses[0]
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (KeyError("size"), "KeyError: 'size'"),
+        (AssertionError(), "AssertionError"),
+        (TransportError("No route."), "No route"),
+        (Retry("closed."), "closed"),
+    ],
+)
+def test_an_error_is_told_as_part_of_a_sentence_and_never_as_nothing(
+    error: Exception, sentence: str
+) -> None:
+    assert told(error) == sentence

@@ -59,13 +59,16 @@ async def test_context_variables_are_carried_over_and_not_back(
 async def test_threads_are_bounded_and_used_again(threads: Threads) -> None:
     barrier = threading.Barrier(4)
     running = highest = 0
+    counting = threading.Lock()
 
     def work() -> None:
         nonlocal running, highest
-        running += 1
-        highest = max(highest, running)
+        with counting:
+            running += 1
+            highest = max(highest, running)
         barrier.wait(10)
-        running -= 1
+        with counting:
+            running -= 1
         barrier.wait(10)
 
     async with asyncio.TaskGroup() as group:

@@ -65,7 +65,7 @@ async def replica(
             yield manager
         finally:
             manager.stop()
-            async with asyncio.timeout(6):
+            async with asyncio.timeout(20):
                 await asyncio.wait([task])
 
 

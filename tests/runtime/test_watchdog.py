@@ -54,11 +54,11 @@ async def test_a_block_is_told_once_with_who_where_and_how_long(
     (sentence,) = sentences(caplog)
     assert re.fullmatch(
         r"reconciler website of Website default/shop has blocked the event loop for"
-        rf" 0\.[3-9] s at {re.escape(__file__)}:{BLOCKS_AT} in block; make it async all"
+        rf" \d+\.\d s at {re.escape(__file__)}:{BLOCKS_AT} in block; make it async all"
         r" the way, or a plain def, which runs in a thread\.",
         sentence,
     )
-    assert 0.2 < dog.blocked < 5.0
+    assert 0.2 < dog.blocked < 30.0
 
 
 async def test_the_task_that_blocks_is_the_one_that_is_named(
@@ -154,10 +154,11 @@ async def test_its_thread_ends_with_it_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "INTERVAL", 3600.0)
-    before = threading.active_count()
-    with Watchdog():
-        assert threading.active_count() == before + 1
-    assert threading.active_count() == before
+    with Watchdog() as dog:
+        thread = dog._thread
+        assert thread is not None
+        assert thread.is_alive()
+    assert not thread.is_alive()
 
 
 def test_a_loop_that_is_closed_ends_the_thread() -> None:

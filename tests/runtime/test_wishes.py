@@ -82,7 +82,7 @@ async def test_a_new_value_brings_an_object_back_at_once_though_it_has_failed(
         assert seen[2] == "change (metadata.annotations)"
         told = manager.why("Shop", namespace, "corner")["controllers"][0]
         assert told["errors"]["count"] == 1
-        assert told["errors"]["last"] == "the till is empty"
+        assert told["errors"]["last"] == "RuntimeError: the till is empty"
         assert told["waiting"]["dueInSeconds"] is None
 
 

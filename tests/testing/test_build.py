@@ -267,8 +267,8 @@ def test_when_nothing_is_missing_it_returns_at_once(machine: Machine) -> None:
     for name in assets.NAMES:
         script(machine.cache / name, "exit 0")
     best = min(_seconds(machine) for _ in range(3))
-    # A fifth of a second on an idle machine; the rest is for a busy one.
-    assert best < 0.6
+    # A fifth of a second on an idle machine; a build takes minutes.
+    assert best < 10.0
 
 
 def _seconds(machine: Machine) -> float:

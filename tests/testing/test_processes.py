@@ -19,8 +19,10 @@ SLEEP = ["sleep", "1000"]
 
 # Starts two programs, tells about them, and waits.
 PARENT = """
-import json, os, sys, time
+import json, os, signal, sys, time
 from trimtab.testing.processes import Keeper
+# Who was started in the background of a shell ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 keeper = Keeper()
 keeper.start("one", ["sleep", "1000"])
 keeper.start("two", ["sleep", "1000"])

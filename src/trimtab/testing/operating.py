@@ -150,8 +150,9 @@ def _lease(name: str, namespace: str) -> LeaseOptions:
         name=name,
         namespace=namespace,
         identity=f"test-{secrets.token_hex(4)}",
-        duration=3.0,
-        renew_deadline=2.0,
+        # A machine that stands still for a moment costs no test its leader.
+        duration=15.0,
+        renew_deadline=10.0,
         retry=0.3,
     )
 

@@ -185,11 +185,11 @@ async def only_bookmarks(stage: Stage) -> None:
     """Other kinds change, this one does not: a bookmark tells, a new watch uses it."""
     await stage.start()
     await stage.begun()
-    for _ in range(6):
-        await asyncio.sleep(IDLE / 3)
+    for _ in range(12):
+        await asyncio.sleep(IDLE / 6)
         stage.world.revision += 100
         stage.server.bookmark()
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(IDLE / 2)  # so that a busy machine has read the last of them
     lists, watches = stage.server.asked("list", "stream"), stage.server.asked("watch")
     if watches + lists > 2:
         stage.notes.append("watched again although there were bookmarks")

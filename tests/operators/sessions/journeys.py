@@ -123,7 +123,7 @@ async def lives(here: House) -> None:
         assert await token(here, "one") != first
         # And once more, by nobody's wish.
         await here.kill("one")
-        assert await seconds(here, "one", "Running", leaves=True) < 5.0
+        assert await seconds(here, "one", "Running", leaves=True) < 10.0
         seen = await here.until("one", "Running", within=30.0)
         assert seen.status.restarts == 1
         assert seen.status.evidence is not None

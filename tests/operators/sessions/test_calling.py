@@ -18,7 +18,7 @@ from trimtab.operators.sessions.calling import (
     Runners,
 )
 
-QUICK = CallLimits(total=0.3, dial=0.3, health=0.2)
+QUICK = CallLimits(total=1.5, dial=1.5, health=1.0)
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ async def test_fault_g_runners_that_never_answer_delay_nobody_else(
                 await asyncio.sleep(0)
             began = loop.time()
             await calls.health(good.runner())
-            assert loop.time() - began < 2.0
+            assert loop.time() - began < 10.0
             for task in stuck:
                 task.cancel()
         await add(calls, good.runner())

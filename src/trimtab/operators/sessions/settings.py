@@ -107,7 +107,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int = 10
     schedules: bool = True
     """Schedules of projects are run by this operator."""
-    dev_mode: bool = False
     warm: bool = False
     """Projects may have warm pools; the pool's kinds are known to the server."""
     limits: Limits = Limits()
@@ -165,7 +164,6 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         models_path=said.text("MODELS_MANIFEST_PATH", MODELS),
         concurrency=said.number("MAX_CONCURRENT_RECONCILES", 10, least=1),
         schedules=said.flag("RUN_SCHEDULES", default=True),
-        dev_mode=said.flag("DEV_MODE"),
         warm=said.flag("WARM_POOLS"),
         limits=said.limits(),
     )

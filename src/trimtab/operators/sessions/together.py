@@ -1,4 +1,4 @@
-"""Together: several things at once, of which none waits for another."""
+"""Together: coroutines that run at once, and end with the first error of one."""
 
 from __future__ import annotations
 
