@@ -106,6 +106,28 @@ def test_what_we_created_and_deleted_never_appears() -> None:
     assert store.statistics().overlay == 0
 
 
+def test_what_we_deleted_stays_gone_though_others_let_it_through_the_selector() -> None:
+    store = made()
+    store.written(robot("r", 3))
+    store.deleted(KEY, "uid-r")
+    store.observed("3", None)  # our own write was not let through
+    store.put(robot("r", 4, labels={"app": "x"}))  # that of others, before our deletion
+    assert store.get(KEY) is None
+    assert store.by("label:app", "x") == []
+    store.remove(robot("r", 5))
+    assert store.statistics().overlay == 0
+
+
+def test_a_deletion_of_which_the_watch_told_before_its_answer_leaves_nothing() -> None:
+    store = made()
+    store.put(robot("r", 3))
+    store.remove(robot("r", 4))
+    store.observed("4", None)
+    store.deleted(KEY, "uid-r", resource_version="3")
+    store.observed("5", None)
+    assert store.statistics().overlay == 0
+
+
 def test_a_late_word_of_an_earlier_write_changes_nothing() -> None:
     store = made()
     store.written(robot("r", 8, uid="next"))

@@ -23,6 +23,8 @@ class Tombstone(msgspec.Struct, frozen=True, gc=False):
 
     uid: str
     version: str
+    ahead: bool = False
+    """Whether the watch had not come to that version: then its DELETED is to come."""
 
 
 class Overlay(Generic[R]):
@@ -73,7 +75,7 @@ class Overlay(Generic[R]):
                 version = _later(version, over_version)
         if held is not None and held[0] == uid:
             version = _later(version, held[1])
-        self.entries[key] = Tombstone(uid, version)
+        self.entries[key] = Tombstone(uid, version, self._is_ahead(version, key[0]))
         if not version:
             self._bound()
 
@@ -82,6 +84,8 @@ class Overlay(Generic[R]):
         return not self.seen or None in self.seen or namespace in self.seen
 
     def _bound(self) -> None:
+        if len(self.entries) <= UNDATED:
+            return
         undated = [
             key
             for key, over in self.entries.items()
@@ -127,7 +131,16 @@ class Overlay(Generic[R]):
             and _reaches(version, identity(over)[1])
         ]
         for key in passed:
-            del self.entries[key]
+            over = self.entries.pop(key)
+            if type(over) is Tombstone and over.ahead:
+                # No event so far was of it; what others did before we deleted it may
+                # still let one through, and nobody knows which will be the last.
+                self.entries[key] = Tombstone(over.uid, "")
+        self._bound()
+
+    def _is_ahead(self, version: str, namespace: str) -> bool:
+        mark = self.seen.get(namespace) or self.seen.get(None) or ""
+        return not mark or is_newer(version, than=mark)
 
     def is_before(self, version: str, namespace: str) -> bool:
         """Whether the watch that would bring this revision is past it already."""
