@@ -18,7 +18,8 @@ from trimtab import Client, Metadata
 from trimtab.client import Conflict, WatchEvent
 from trimtab.kinds import ServiceAccount
 from trimtab.operators.vmafx import scoring, tools
-from trimtab.operators.vmafx.kinds import VmafxJob, VmafxJobSpec, VmafxNode
+from trimtab.operators.vmafx.app import app
+from trimtab.operators.vmafx.kinds import VmafxJob, VmafxJobSpec
 from trimtab.testing import install
 
 RBAC = "rbac.authorization.k8s.io"
@@ -93,7 +94,7 @@ async def scored(client: Client) -> VmafxJob:
 
 async def show(client: Client, kubeconfig: Path) -> None:
     """Make two clips, have them scored by the cluster and directly, and compare."""
-    await install(client, VmafxJob, VmafxNode)
+    await install(client, *app.kinds())
     at = ("--kubeconfig", str(kubeconfig))
     with tempfile.TemporaryDirectory(prefix="trimtab-demo-") as name:
         folder = Path(name)

@@ -27,8 +27,9 @@ from trimtab import Client, Metadata
 from trimtab.client import WatchEvent
 from trimtab.client.calling import Caller
 from trimtab.operators.vmafx import scoring, tools
+from trimtab.operators.vmafx.app import app
 from trimtab.operators.vmafx.feedback import Sample, samples
-from trimtab.operators.vmafx.kinds import VmafxJob, VmafxJobSpec, VmafxNode
+from trimtab.operators.vmafx.kinds import VmafxJob, VmafxJobSpec
 from trimtab.operators.vmafx.training.calling import place_of
 from trimtab.operators.vmafx.training.kinds import VmafxModelTraining
 from trimtab.operators.vmafx.training.tokens import Key, bearer
@@ -139,7 +140,7 @@ async def show(client: Client, kubeconfig: Path, *, plot: Path) -> None:
     if platform.system() != "Linux":
         print("Pods run as processes on Linux only: the trainer is left out.")
         return
-    await install(client, VmafxJob, VmafxNode, VmafxModelTraining)
+    await install(client, *app.kinds())
     at = ("--kubeconfig", str(kubeconfig))
     with tempfile.TemporaryDirectory(prefix="trimtab-demo-") as name:
         folder = Path(name)
