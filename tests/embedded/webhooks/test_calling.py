@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.embedded.asking import Asker
-from tests.embedded.asking import ask as ask
+from tests.embedded.asking import settling as settling
 from tests.embedded.webhooks.desk import (
     Desk,
     Office,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.embedded.asking import APPLY, MERGE, Asker
-from tests.embedded.asking import ask as ask
+from tests.embedded.asking import settling as settling
 from tests.embedded.webhooks.desk import Answering, Desk, Office, patch, rule
 from tests.embedded.webhooks.desk import desk as desk
 from tests.embedded.webhooks.desk import office as office

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.embedded.asking import APPLY, MERGE, Asker
-from tests.embedded.asking import ask as ask
+from tests.embedded.asking import settling as settling
 from tests.embedded.webhooks.desk import Desk
 from tests.embedded.webhooks.desk import desk as desk
 from tests.embedded.webhooks.things import Things, convert, converted, serving
