@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
+import socket
 import ssl
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -181,3 +184,37 @@ async def test_a_certificate_of_another_name_is_refused() -> None:
     async with server:
         with pytest.raises(ssl.SSLCertVerificationError):
             await secure.connect(Heard(), HOST, port, context=trusting(), name=HOST)
+
+
+async def test_a_server_that_is_gone_before_a_word_was_said_leaves_no_socket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connected = secure._connected
+    listener = socket.create_server((HOST, 0))
+
+    async def connected_and_reset(
+        loop: asyncio.AbstractEventLoop, host: str, port: int
+    ) -> socket.socket:
+        made = await connected(loop, host, port)
+        taken, _ = listener.accept()
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        taken.close()
+
+        def is_gone() -> bool:
+            with pytest.raises(OSError, match="not connected"):
+                made.getpeername()
+            return True
+
+        await eventually(is_gone)
+        return made
+
+    monkeypatch.setattr(secure, "_connected", connected_and_reset)
+    before, port = unclosed(), listener.getsockname()[1]
+    with listener, pytest.raises(ConnectionResetError):
+        await secure.connect(Heard(), HOST, port, context=trusting(), name=HOST)
+    assert unclosed() <= before
+
+
+def unclosed() -> set[ssl.SSLSocket]:
+    found = (each for each in gc.get_objects() if isinstance(each, ssl.SSLSocket))
+    return {each for each in found if each.fileno() >= 0}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -39,18 +40,9 @@ async def connect(
     """
     loop = asyncio.get_running_loop()
     plain = await _connected(loop, host, port)
-    try:
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made = context.wrap_socket(
-            plain,
-            server_hostname=name,
-            do_handshake_on_connect=False,
-            suppress_ragged_eofs=False,
-        )
-    except BaseException:
-        plain.close()
-        raise
-    return await _greeted(loop, made, protocol)
+    return await _greeted(
+        loop, _wrapped(plain, context, server_hostname=name), protocol
+    )
 
 
 async def accept(
@@ -60,19 +52,27 @@ async def accept(
 
     Guarantees and errors: as those of :func:`connect`.
     """
+    made = _wrapped(plain, context, server_side=True)
+    return await _greeted(asyncio.get_running_loop(), made, protocol)
+
+
+def _wrapped(
+    plain: socket.socket, context: ssl.SSLContext, **how: Any
+) -> ssl.SSLSocket:
+    """A connection with TLS on it, before anything was said."""
     try:
         plain.setblocking(False)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made = context.wrap_socket(
-            plain,
-            server_side=True,
-            do_handshake_on_connect=False,
-            suppress_ragged_eofs=False,
+        return context.wrap_socket(
+            plain, do_handshake_on_connect=False, suppress_ragged_eofs=False, **how
         )
-    except BaseException:
+    except BaseException as error:
         plain.close()
+        # If the other side is gone already, the socket was taken over, and lost.
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            if isinstance(lost := frame.f_locals.get("self"), ssl.SSLSocket):
+                lost.close()
         raise
-    return await _greeted(asyncio.get_running_loop(), made, protocol)
 
 
 async def _greeted(
