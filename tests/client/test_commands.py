@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,22 +48,30 @@ async def test_what_cannot_be_started_has_what_the_system_said(tmp_path: Path) -
     assert isinstance(caught.value.__cause__, FileNotFoundError)
 
 
-@pytest.mark.parametrize("times", [1, 2])
-async def test_no_process_of_its_group_outlives_a_cancellation(
-    tmp_path: Path, times: int
-) -> None:
+@asynccontextmanager
+async def given_up(folder: Path, times: int) -> AsyncIterator[None]:
+    """A command with a child that runs, cancelled; in the end both are gone."""
     script = "sleep 600 & echo $$ $! . > pids; wait"
-    pids = tmp_path / "pids"
+    pids = folder / "pids"
     async with asyncio.TaskGroup() as group:
         call = group.create_task(
-            output("sh", "-c", f"cd {tmp_path}; {script}", within=60)
+            output("sh", "-c", f"cd {folder}; {script}", within=60)
         )
         await eventually(lambda: pids.exists() and pids.read_text().endswith(".\n"))
         for _ in range(times):
             call.cancel()
             await asyncio.sleep(0)
+        yield
     processes = [int(each) for each in pids.read_text().split()[:2]]
     await eventually(lambda: not any(map(is_alive, processes)))
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_no_process_of_its_group_outlives_a_cancellation(
+    tmp_path: Path, times: int
+) -> None:
+    async with given_up(tmp_path, times):
+        pass
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -76,16 +86,5 @@ async def test_a_start_that_is_given_up_half_way_leaves_nothing_either(
         return await real(*arguments, **named)
 
     monkeypatch.setattr(loop, "connect_read_pipe", slow)
-    script = "sleep 600 & echo $$ $! . > pids; wait"
-    pids = tmp_path / "pids"
-    async with asyncio.TaskGroup() as group:
-        call = group.create_task(
-            output("sh", "-c", f"cd {tmp_path}; {script}", within=60)
-        )
-        await eventually(lambda: pids.exists() and pids.read_text().endswith(".\n"))
-        for _ in range(times):
-            call.cancel()
-            await asyncio.sleep(0)
+    async with given_up(tmp_path, times):
         go_on.set()
-    processes = [int(each) for each in pids.read_text().split()[:2]]
-    await eventually(lambda: not any(map(is_alive, processes)))

@@ -216,10 +216,11 @@ def _account(name: str) -> tuple[str, str] | None:
     if not name.startswith(SERVICE_ACCOUNT):
         return None
     parts = name.removeprefix(SERVICE_ACCOUNT).split(":")
-    named = zip((check_label, check_subdomain), parts, strict=False)
-    if len(parts) != 2 or not all(_passes(check, part) for check, part in named):
+    if len(parts) != 2:
         return None
-    return parts[0], parts[1]
+    namespace, account = parts
+    valid = _passes(check_label, namespace) and _passes(check_subdomain, account)
+    return (namespace, account) if valid else None
 
 
 def _node(name: str) -> str:
